@@ -1,0 +1,23 @@
+"""Whisper with beam-search accuracy at greedy cost, on every OpenVINO device.
+
+The public names load on first use, so that ``import beamless`` costs nothing and production
+never imports torch.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "BeamlessError": "beamless.inference.errors",
+    "Transcriber": "beamless.inference.transcribe",
+    "Transcript": "beamless.inference.transcript",
+}
+
+__all__ = ["BeamlessError", "Transcriber", "Transcript", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'beamless' has no attribute {name!r}")

@@ -1,0 +1,126 @@
+"""The command line: one table from command to function; its signature is its options."""
+
+import inspect
+import sys
+from argparse import ArgumentError
+from collections.abc import Callable
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any, get_args, get_origin, get_type_hints
+
+import docstring_parser
+from jsonargparse import ActionYesNo, ArgumentParser
+
+from beamless import __version__
+from beamless.inference.errors import BeamlessError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
+    "transcribe": ("beamless.inference.transcribe:transcribe", "recordings to text"),
+    "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
+    "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
+    "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
+    "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),
+    "collect": ("beamless.data_gen.collect:collect", "a corpus to traces"),
+    "train": ("beamless.training.fit:train", "traces to a corrector"),
+    "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
+    "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
+}
+
+
+def load_command(name: str) -> Callable[..., Any]:
+    """Import the function behind a command; nothing else of the project is imported."""
+    module, function = COMMANDS[name][0].split(":")
+    loaded: Callable[..., Any] = getattr(import_module(module), function)
+    return loaded
+
+
+def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
+    """Make a command's parser from its signature; required parameters are positional.
+
+    A parameter typed ``list[...]`` takes several values, as in ``--targets beam best``; one
+    typed ``bool`` is a switch.
+    """
+    documentation = docstring_parser.parse(inspect.getdoc(function) or "")
+    texts = {param.arg_name: param.description for param in documentation.params}
+    hints = get_type_hints(function)
+    parameters = inspect.signature(function).parameters
+    own = {n for n in parameters if get_origin(hints[n]) is list or hints[n] is bool}
+    parser = ArgumentParser(
+        prog=prog, description=documentation.short_description, exit_on_error=False
+    )
+    parser.add_argument("--config", action="config", help="a YAML file with any of these options")
+    parser.add_function_arguments(function, as_positional=True, skip=own)
+    for name in [name for name in parameters if name in own]:
+        default, text = parameters[name].default, texts.get(name)
+        if hints[name] is bool:
+            parser.add_argument("--" + name, action=ActionYesNo, default=default, help=text)
+            continue
+        kind = get_args(hints[name])[0]
+        if default is inspect.Parameter.empty:
+            parser.add_argument(name, type=kind, nargs="+", help=text)
+        else:
+            flag = "--" + name
+            parser.add_argument(flag, type=kind, nargs="+", default=default, help=text)
+    return parser
+
+
+def with_underscores(argument: str) -> str:
+    """Let options be written ``--beam-size`` as well as ``--beam_size``."""
+    if not argument.startswith("--"):
+        return argument
+    name, equals, value = argument.partition("=")
+    return "--" + name[2:].replace("-", "_") + equals + value
+
+
+def usage() -> str:
+    """Return the list of commands."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    return "\n".join(["usage: beamless COMMAND [options]", "", *lines, ""])
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code.
+
+    Raises:
+        BeamlessError: the command or its options are wrong, or the command says so.
+    """
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.stdout.write(usage())
+        return 0
+    command, rest = arguments[0], arguments[1:]
+    if command == "--version":
+        sys.stdout.write(f"beamless {__version__}\n")
+        return 0
+    if command not in COMMANDS:
+        raise BeamlessError(f"there is no command {command!r}; 'beamless --help' lists them")
+    function = load_command(command)
+    parser = build_parser(function, f"beamless {command}")
+    try:
+        options = parser.parse_args([with_underscores(argument) for argument in rest])
+    except ArgumentError as error:
+        reason = " ".join(str(error).split())
+        raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
+    values = parser.instantiate_classes(options).as_dict()
+    values.pop("config", None)
+    return int(function(**values) or 0)
+
+
+def main() -> int:
+    """Run the command line; bad input ends with one line and code 2, Ctrl-C with 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
+    try:
+        return run(sys.argv[1:])
+    except BeamlessError as error:
+        sys.stderr.write(f"beamless: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("beamless: stopped; run the same command again to go on\n")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

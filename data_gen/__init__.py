@@ -1,0 +1,1 @@
+"""Texts, voices, corpora and the traces that a corrector learns from."""

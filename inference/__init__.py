@@ -1,0 +1,1 @@
+"""Everything production needs: audio in, transcript out. OpenVINO and NumPy, no torch."""

@@ -1,0 +1,1 @@
+"""Whisper checkpoints, the OpenVINO graphs built from them, correctors and bundles."""

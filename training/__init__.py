@@ -1,0 +1,1 @@
+"""Training a corrector on traces and reporting what it gains."""

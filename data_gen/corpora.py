@@ -1,0 +1,179 @@
+"""The corpus format, read and written: a Hugging Face audiofolder with one line an utterance.
+
+A corpus is a folder with ``metadata.jsonl`` and the audio beside it, so that
+``datasets.load_dataset("audiofolder", data_dir=...)`` reads it as well.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PureWindowsPath
+from typing import Any, Literal
+
+import soundfile
+
+from beamless.data_gen.corpus_writer import COMPLETE, METADATA, RECIPE, CorpusWriter
+from beamless.inference.errors import BeamlessError
+
+__all__ = ["CorpusWriter", "Split", "Utterance", "numbered_rows", "read_corpus", "split_of"]
+
+Split = Literal["train", "dev", "test"]
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One recording and its text; ``audio`` is an absolute path, ``duration`` in seconds."""
+
+    id: str
+    audio: Path
+    text: str
+    speaker: str
+    duration: float
+    source: str
+    license: str
+    voice: str = ""
+    augment: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+_OWN = {"id", "file_name", "text", "speaker", "duration", "source", "license", "voice", "augment"}
+
+
+def read_corpus(folder: Path) -> list[Utterance]:
+    """Read the utterances of a corpus in the order of its ``metadata.jsonl``.
+
+    Blank lines, a byte order mark and CRLF are fine. ``speaker``, ``source`` and ``license``
+    may be missing; a missing ``duration`` is read from the audio's header. Unknown fields are
+    kept in ``extra``.
+
+    Raises:
+        BeamlessError: no corpus there, an unfinished one, or a line that is wrong (named by its
+            number): broken JSON, a field missing or of another type, an id seen before, an
+            audio file that is missing or outside the folder.
+    """
+    folder = Path(folder).resolve()
+    metadata = folder / METADATA
+    if not metadata.is_file():
+        raise BeamlessError(_no_corpus(folder))
+    if (folder / RECIPE).is_file() and not (folder / COMPLETE).is_file():
+        raise BeamlessError(f"corpus {folder} is unfinished; run the command that makes it again")
+    utterances: list[Utterance] = []
+    line_of: dict[str, int] = {}
+    for number, row in numbered_rows(metadata):
+        utterance = _utterance(row, folder, f"{metadata}, line {number}")
+        first = line_of.setdefault(utterance.id, number)
+        if first != number:
+            raise BeamlessError(
+                f"{metadata}, line {number}: id {utterance.id!r} is that of line {first} as well"
+            )
+        utterances.append(utterance)
+    if not utterances:
+        raise BeamlessError(f"{metadata} holds no utterances")
+    return utterances
+
+
+def numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number and the object of each line of a JSONL file that is not blank.
+
+    Raises:
+        BeamlessError: the file is not UTF-8, or a line is not a JSON object.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, _json_object(line, f"{path}, line {number}")
+    except UnicodeDecodeError as error:
+        raise BeamlessError(f"{path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+
+
+def _json_object(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise BeamlessError(f"{where}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise BeamlessError(f"{where}: a JSON object was expected, not {type(row).__name__}")
+    return row
+
+
+def _no_corpus(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"there is no corpus folder {folder}"
+    inner = sorted(path.parent.name for path in folder.glob(f"*/{METADATA}"))
+    hint = f"; its subfolders {', '.join(inner)} do, name one of them" if inner else ""
+    return f"{folder} has no {METADATA}{hint}"
+
+
+def _utterance(row: dict[str, Any], folder: Path, where: str) -> Utterance:
+    strings = {"speaker": "", "source": "", "license": "", "voice": ""} | row
+    for name in ("id", "file_name", "text", "speaker", "source", "license", "voice"):
+        if name not in strings:
+            raise BeamlessError(f"{where}: the field {name!r} is missing")
+        if not isinstance(strings[name], str):
+            raise BeamlessError(f"{where}: the field {name!r} must be a string")
+    if not row["id"]:
+        raise BeamlessError(f"{where}: the id is empty")
+    augment = row.get("augment") or {}
+    if not isinstance(augment, dict):
+        raise BeamlessError(f"{where}: the field 'augment' must be an object")
+    audio = _inside(folder, row["file_name"], where)
+    return Utterance(
+        id=row["id"],
+        audio=audio,
+        text=row["text"],
+        speaker=strings["speaker"],
+        duration=_duration(row.get("duration"), audio, where),
+        source=strings["source"],
+        license=strings["license"],
+        voice=strings["voice"],
+        augment=augment,
+        extra={name: value for name, value in row.items() if name not in _OWN},
+    )
+
+
+def _inside(folder: Path, file_name: str, where: str) -> Path:
+    """Return the audio's path; it may not leave the folder, on Linux or on Windows."""
+    pure = PureWindowsPath(file_name)
+    if not file_name or pure.drive or pure.root or ".." in pure.parts:
+        raise BeamlessError(f"{where}: {file_name!r} is not a path inside {folder}")
+    audio = folder / file_name
+    if not audio.is_file():
+        raise BeamlessError(f"{where}: the audio {file_name!r} is missing")
+    return audio
+
+
+def _duration(value: object, audio: Path, where: str) -> float:
+    if value is None:
+        try:
+            return float(soundfile.info(audio).duration)
+        except soundfile.LibsndfileError as error:
+            raise BeamlessError(f"{where}: {audio.name} is not audio ({error})") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BeamlessError(f"{where}: the duration must be a number of seconds")
+    if not math.isfinite(value) or value < 0:
+        raise BeamlessError(f"{where}: {value} is not a duration")
+    return float(value)
+
+
+def split_of(speaker: str, text: str = "") -> Split:
+    """Return the side that a speaker, or where ``text`` is given a sentence, always stands on.
+
+    80 % are train, 10 % dev and 10 % test, by a hash that never moves. Give the text where the
+    same sentences are read by several people: then the sentence decides, whatever its case and
+    punctuation, and ``speaker`` is not looked at.
+
+    Raises:
+        BeamlessError: there is neither a speaker nor a text to go by.
+    """
+    words = " ".join(re.findall(r"\w+", text.casefold()))
+    if not words and not speaker:
+        raise BeamlessError("an utterance without speaker and text cannot be put on a side")
+    key = f"text:{words}" if words else f"speaker:{speaker}"
+    part = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 10
+    if part < 8:
+        return "train"
+    return "dev" if part == 8 else "test"

@@ -1,0 +1,161 @@
+"""A bundle: the folder that production loads, and nothing else.
+
+``bundle.json`` (sizes, suppress lists, precision, provenance, hashes), ``encoder.xml`` (log-mel →
+cross-KV), ``decoder.xml`` (the static step; reshaped at load for a beam or a larger cache),
+``corrected.xml`` (step and corrector in one graph, where there is a corrector), and
+``tokenizer.json``.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+
+from beamless.inference.devices import compile_model
+from beamless.inference.errors import BeamlessError
+from beamless.inference.tokenizer import Tokenizer
+
+FORMAT_VERSION = 1
+DEFAULT_CAPACITY = 224
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``bundle.json``.
+
+    Attributes:
+        model: the checkpoint's name and hash.
+        sizes: every size of the model, as ``models.whisper.Sizes`` names them.
+        capacity: tokens that a window's cache holds, the prompt among them.
+        precision: what ``encoder`` and ``decoder`` compute in, and what ``weights`` are stored as.
+        corrector: the corrector's name, family, hash and provenance, or None.
+        files: SHA-256 of every other file.
+    """
+
+    model: Mapping[str, str]
+    sizes: Mapping[str, int]
+    capacity: int
+    precision: Mapping[str, str]
+    suppress_tokens: tuple[int, ...]
+    begin_suppress_tokens: tuple[int, ...]
+    alignment_heads: tuple[tuple[int, int], ...]
+    corrector: Mapping[str, Any] | None
+    files: Mapping[str, str]
+    format_version: int = FORMAT_VERSION
+
+    def to_json(self) -> str:
+        """Return the text of ``bundle.json``."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A loaded bundle, on a device; graphs are compiled when first asked for."""
+
+    folder: Path
+    manifest: Manifest
+    device: str = "CPU"
+    graph_cache: Path | None = None
+    _compiled: dict[tuple[str, int, int], ov.CompiledModel] = field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over all files' hashes and the manifest: names this bundle in reports."""
+        return hashlib.sha256(self.manifest.to_json().encode()).hexdigest()
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        vocabulary = self.manifest.sizes["vocabulary"]
+        return Tokenizer.from_file(self.folder / "tokenizer.json", vocabulary)
+
+    @property
+    def has_corrector(self) -> bool:
+        """Whether ``corrected.xml`` is there."""
+        return self.manifest.corrector is not None
+
+    def compile(self, graph: str, batch: int = 1, capacity: int | None = None) -> ov.CompiledModel:
+        """Compile ``encoder``, ``decoder`` or ``corrected``, once for each shape.
+
+        Args:
+            graph: the file's stem.
+            batch: hypotheses that step together; for ``decoder`` only.
+            capacity: tokens of the cache, at most the model's positions; the bundle's if None.
+        """
+        capacity = capacity or self.manifest.capacity
+        key = (graph, batch, capacity)
+        if key not in self._compiled:
+            model = ov.Core().read_model(self.folder / f"{graph}.xml")
+            if graph != "encoder" and (batch, capacity) != (1, self.manifest.capacity):
+                model.reshape(step_shapes(model, batch, capacity))
+            kind = "encoder" if graph == "encoder" else "decoder"
+            precision = self.manifest.precision[kind]
+            self._compiled[key] = compile_model(model, self.device, precision, self.graph_cache)
+        return self._compiled[key]
+
+
+def step_shapes(model: ov.Model, batch: int, capacity: int) -> dict[str, list[int]]:
+    """Return the input shapes of a step graph for another batch or capacity."""
+    shapes: dict[str, list[int]] = {}
+    for port in model.inputs:
+        shape = list(port.shape)
+        if port.any_name == "input_ids":
+            shape[0] = batch
+        elif port.any_name == "attention_mask":
+            shape[1] = capacity
+        elif port.any_name.startswith("past_"):
+            shape[0], shape[2] = batch, capacity - 1
+        shapes[port.any_name] = shape
+    return shapes
+
+
+def load_bundle(folder: Path, device: str = "CPU", graph_cache: Path | None = None) -> Bundle:
+    """Load a bundle and check that it is whole.
+
+    Raises:
+        BeamlessError: it is no bundle, of another version, or a file is missing or was changed.
+    """
+    manifest = read_manifest(folder)
+    for name, expected in manifest.files.items():
+        file = folder / name
+        if not file.is_file():
+            raise BeamlessError(f"bundle {folder} lacks {name}; export it again")
+        if file_hash(file) != expected:
+            raise BeamlessError(f"bundle {folder}: {name} was changed since; export it again")
+    return Bundle(folder, manifest, device, graph_cache)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read ``bundle.json``.
+
+    Raises:
+        BeamlessError: the folder is no bundle, or one of another version.
+    """
+    file = folder / "bundle.json"
+    if not file.is_file():
+        raise BeamlessError(f"{folder} is not a bundle: it holds no bundle.json")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        version = content["format_version"]
+        if version != FORMAT_VERSION:
+            wanted = f"this Beamless reads version {FORMAT_VERSION}"
+            raise BeamlessError(
+                f"bundle {folder} is of version {version}; {wanted}; export it again"
+            )
+        for name in ("suppress_tokens", "begin_suppress_tokens"):
+            content[name] = tuple(content[name])
+        content["alignment_heads"] = tuple((a, b) for a, b in content["alignment_heads"])
+        return Manifest(**content)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BeamlessError(f"{file} is damaged ({error}); export the bundle again") from None
+
+
+def file_hash(path: Path) -> str:
+    """Return a file's SHA-256."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

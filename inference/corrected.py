@@ -1,0 +1,48 @@
+"""Corrected greedy: the fused graph's own choice, in the loop of ``greedy.py``."""
+
+import numpy as np
+
+from beamless.inference.bundle import Bundle
+from beamless.inference.decoder import StaticDecoder
+from beamless.inference.errors import BeamlessError
+from beamless.inference.greedy import Choice, Place
+
+
+class Corrected:
+    """Takes the token that ``corrected.xml`` chose; the host never sees the full logits.
+
+    ``models/fuse.py`` says what the graph reads and gives.
+
+    Attributes:
+        strength: 1 corrects, 0 is plain greedy in the same graph; it may be changed at any time.
+    """
+
+    def __init__(self, bundle: Bundle, capacity: int | None = None, strength: float = 1.0) -> None:
+        if not bundle.has_corrector:
+            raise BeamlessError(
+                f"bundle {bundle.folder} has no corrector; train one, or decode with greedy"
+            )
+        compiled = bundle.compile("corrected", capacity=capacity)
+        self.strength = strength
+        self._first = np.zeros(1, np.float32)
+        self._strength = np.zeros(1, np.float32)
+        self._history = np.zeros(tuple(compiled.input("history").shape), np.float32)
+        extra = {"first": self._first, "strength": self._strength, "history": self._history}
+        self.decoder = StaticDecoder(compiled, extra)
+
+    def next(self, token: int, place: Place) -> Choice:
+        """Feed a token and read the one after it."""
+        self._first[0] = place == "first"
+        self._strength[0] = 0.0 if place == "prompt" else self.strength
+        if place != "text":
+            self._history.fill(0)
+        outputs = self.decoder.step([token]).outputs
+        hidden = outputs["hidden"][0, 0]
+        self._history[:-1] = self._history[1:]
+        self._history[-1] = hidden
+        return Choice(
+            token=int(outputs["top_tokens"][0]),
+            logprob=float(outputs["top_logprobs"][0]),
+            hidden=hidden,
+            no_speech_prob=float(outputs["no_speech_prob"][0]),
+        )

@@ -1,0 +1,164 @@
+"""The static decoder: one persistent infer request, buffers bound once, one token a step.
+
+Dimension symbols: B hypotheses, C capacity, d width, V vocabulary, A alignment heads, S encoder
+positions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import openvino as ov
+
+from beamless.inference.kv_cache import KeyValueCache, attention_mask
+
+CrossKV = Mapping[str, np.ndarray]
+"""``cross_key.l`` and ``cross_value.l`` [1, H, S, e] of a window, as the encoder gives them."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step gave. The arrays are the graph's own: copy what must outlive the next step.
+
+    Attributes:
+        outputs: the step graph's outputs by name, such as ``logits`` [B, 1, V].
+    """
+
+    outputs: Mapping[str, np.ndarray]
+
+    @property
+    def logits(self) -> np.ndarray:
+        """The scores [B, V] of the next token."""
+        return self.outputs["logits"][:, 0]
+
+    @property
+    def hidden(self) -> np.ndarray:
+        """The decoder's last hidden state [B, d], from which the logits follow."""
+        return self.outputs["hidden"][:, 0]
+
+
+class StaticDecoder:
+    """A compiled step graph with its cache.
+
+    Every size is read from the graph. Positions run from 0 to capacity - 1; the last one has no
+    slot of its own, since no token follows it.
+
+    Args:
+        compiled: the step graph, compiled.
+        extra_inputs: inputs beside the contract's own, by name; their arrays are bound once and
+            may be written to between steps.
+    """
+
+    def __init__(
+        self, compiled: ov.CompiledModel, extra_inputs: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        self._ports = {port.any_name: port for port in compiled.inputs}
+        self._request = compiled.create_infer_request()
+        names = [name for name in self._ports if name.startswith("past_")]
+        shape = tuple(self._ports["past_key.0"].shape)
+        self.batch, self.capacity = int(shape[0]), int(shape[2]) + 1
+        self.cache = KeyValueCache(names, shape)
+        self.position = 0
+        self._tokens = np.zeros((self.batch, 1), np.int32)
+        self._positions = np.zeros(1, np.int32)
+        self._mask = np.zeros((1, self.capacity), np.float32)
+        self._cross_kv: CrossKV | None = None
+        self._cross_names = {name for name in self._ports if name.startswith("cross_")}
+        own = {
+            "input_ids": self._tokens,
+            "position_ids": self._positions,
+            "attention_mask": self._mask,
+            **self.cache.buffers,
+            **(extra_inputs or {}),
+        }
+        if missing := set(self._ports) - set(own) - self._cross_names:
+            raise ValueError(f"nothing is bound to the step's inputs {sorted(missing)}")
+        for name, array in own.items():
+            self.bind(name, array)
+        self._outputs: dict[str, np.ndarray] = {}
+        for port in compiled.outputs:
+            array = np.zeros(tuple(port.shape), port.element_type.to_dtype())
+            self._request.set_tensor(port, ov.Tensor(array, shared_memory=True))
+            self._outputs[port.any_name] = array
+
+    def bind(self, name: str, array: np.ndarray) -> None:
+        """Let an input read from ``array`` from now on.
+
+        Raises:
+            ValueError: there is no such input, or the shape or type is not the one it takes.
+        """
+        if name not in self._ports:
+            raise ValueError(f"the step has no input {name!r}; it has {sorted(self._ports)}")
+        port = self._ports[name]
+        expected, dtype = tuple(port.shape), port.element_type.to_dtype()
+        if array.shape != expected or array.dtype != dtype:
+            given = f"{array.dtype} {array.shape}"
+            raise ValueError(f"input {name!r} takes {dtype} {expected}, not {given}")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"input {name!r} takes a contiguous array")
+        self._request.set_tensor(port, ov.Tensor(array, shared_memory=True))
+
+    def start(self, cross_kv: CrossKV) -> None:
+        """Begin a window: bind its cross-KV, clear the cache and stand at position 0.
+
+        Raises:
+            ValueError: an input of the graph is missing or misshaped.
+        """
+        if missing := self._cross_names - set(cross_kv):
+            raise ValueError(f"cross-KV lacks the step's inputs {sorted(missing)}")
+        for name in self._cross_names:
+            self.bind(name, cross_kv[name])
+        self._cross_kv = cross_kv
+        self.cache.clear()
+        self.position = 0
+
+    def step(self, tokens: Sequence[int]) -> Step:
+        """Feed one token a hypothesis [B], and store its keys and values in its slot.
+
+        Raises:
+            ValueError: no window was started, or the number of tokens is not B.
+            IndexError: the capacity is used up.
+        """
+        if self._cross_kv is None:
+            raise ValueError("start() a window before the first step")
+        if len(tokens) != self.batch:
+            raise ValueError(f"a step takes {self.batch} tokens, not {len(tokens)}")
+        if self.position >= self.capacity:
+            raise IndexError(f"the capacity of {self.capacity} tokens is used up")
+        self._tokens[:, 0] = tokens
+        self._positions[0] = self.position
+        self._mask[:] = attention_mask(self.position, self.capacity)
+        self._request.infer()
+        if self.position < self.cache.slots:
+            for name in self.cache.buffers:
+                present = self._outputs[name.replace("past_", "present_")]
+                self.cache.write(name, self.position, present)
+        self.position += 1
+        return Step(self._outputs)
+
+    def prefill(self, prompt: Sequence[int]) -> Step:
+        """Feed every prompt token, at the positions that follow, and return the last step.
+
+        Raises:
+            ValueError: the prompt is empty.
+            IndexError: the prompt is longer than the capacity.
+        """
+        if not prompt:
+            raise ValueError("a prompt holds at least the start token")
+        for token in prompt:
+            step = self.step([token] * self.batch)
+        return step
+
+    def rewind(self, position: int) -> None:
+        """Stand at an earlier position again; the slots behind it will be written over.
+
+        Raises:
+            ValueError: the position has not been reached yet.
+        """
+        if not 0 <= position <= self.position:
+            raise ValueError(f"position {position} has not been reached; now at {self.position}")
+        self.position = position
+
+    def reorder(self, parents: Sequence[int]) -> int:
+        """Let hypothesis b go on from hypothesis ``parents[b]``; return the rows copied."""
+        return self.cache.reorder(parents, min(self.position, self.cache.slots))

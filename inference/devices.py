@@ -1,0 +1,58 @@
+"""Devices are OpenVINO's strings; here is all that the code knows of them.
+
+``CPU``, ``GPU``, ``NPU`` and ``AUTO`` are OpenVINO's own. ``NPU:CPU`` is the NPU plugin's way of
+cutting up a graph (NPUW), run on the CPU: what an NPU would be given, on a machine without one.
+"""
+
+from pathlib import Path
+
+import openvino as ov
+
+from beamless.inference.errors import BeamlessError
+
+NPU_ON_CPU = "NPU:CPU"
+PRECISIONS = ("f32", "f16", "bf16", "default")
+_NPUW = {"NPU_USE_NPUW": "YES", "NPUW_DEVICES": "CPU", "NPUW_ONLINE_PIPELINE": "NONE"}
+
+
+def compile_model(
+    model: ov.Model, device: str, precision: str, cache: Path | None = None
+) -> ov.CompiledModel:
+    """Compile a graph for a device.
+
+    Args:
+        model: a graph with static shapes.
+        device: an OpenVINO device, or ``NPU:CPU``.
+        precision: the precision to compute in: ``f32``, ``f16``, ``bf16``, or ``default`` for
+            what the device chooses by itself.
+        cache: a folder for compiled graphs, from which the next start is faster.
+
+    Raises:
+        BeamlessError: the device is absent, or cannot compile the graph.
+    """
+    core = ov.Core()
+    properties: dict[str, str] = {}
+    if device == NPU_ON_CPU:
+        properties |= _NPUW
+    else:
+        properties["PERFORMANCE_HINT"] = "LATENCY"
+        _require_device(core, device)
+    if precision != "default":
+        properties["INFERENCE_PRECISION_HINT"] = precision
+    if cache is not None and device != NPU_ON_CPU:
+        properties["CACHE_DIR"] = str(cache)
+    try:
+        return core.compile_model(model, "NPU" if device == NPU_ON_CPU else device, properties)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1][:200]
+        raise BeamlessError(
+            f"device {device} cannot compile {model.friendly_name} ({reason})"
+        ) from None
+
+
+def _require_device(core: ov.Core, device: str) -> None:
+    family = device.split(":", maxsplit=1)[0].split(".", maxsplit=1)[0]
+    present = {name.split(".")[0] for name in core.available_devices}
+    if family not in present | {"AUTO", "HETERO", "MULTI"}:
+        here = ", ".join(sorted(present))
+        raise BeamlessError(f"there is no device {device!r} here; present are {here}")

@@ -1,0 +1,140 @@
+"""Greedy decoding of one window: the likeliest token, then the next, until the end token.
+
+The loop does not know who chooses: ``Greedy`` here takes the largest logit; ``Corrected``
+(``corrected.py``) takes what the fused graph chose. ``beam.py`` stands beside it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from beamless.inference.bundle import Bundle
+from beamless.inference.decoder import CrossKV, StaticDecoder
+from beamless.inference.errors import BeamlessError
+from beamless.inference.hypothesis import FinishReason, Hypothesis
+from beamless.inference.logits import Suppression, log_sum_exp
+
+Place = Literal["prompt", "first", "text"]
+"""Where the token that a step predicts stands; inside the prompt it is known, not chosen."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What follows the tokens so far.
+
+    Attributes:
+        token: the chosen token.
+        logprob: its log-probability.
+        hidden: the hidden state [d] behind it; the graph's own array, copy it to keep it.
+        no_speech_prob: probability of ``<|nospeech|>`` here; it means something after the start
+            token only.
+    """
+
+    token: int
+    logprob: float
+    hidden: np.ndarray
+    no_speech_prob: float
+
+
+class Chooser(Protocol):
+    """A static decoder, and the rule that picks its next token."""
+
+    decoder: StaticDecoder
+
+    def next(self, token: int, place: Place) -> Choice:
+        """Feed a token and choose the one after it; ``place`` is that of the chosen one."""
+        ...
+
+
+class Greedy:
+    """Chooses the largest logit that is not suppressed."""
+
+    def __init__(self, bundle: Bundle, capacity: int | None = None) -> None:
+        manifest = bundle.manifest
+        self.decoder = StaticDecoder(bundle.compile("decoder", capacity=capacity))
+        self._suppression = Suppression.of(manifest.suppress_tokens, manifest.begin_suppress_tokens)
+        self._no_speech = bundle.tokenizer.no_speech
+        self._start = bundle.tokenizer.start
+
+    def next(self, token: int, place: Place) -> Choice:
+        """Feed a token and choose the one after it."""
+        step = self.decoder.step([token])
+        no_speech = 0.0
+        if token == self._start:
+            raw = step.logits
+            no_speech = float(np.exp(raw[0, self._no_speech] - log_sum_exp(raw)[0, 0]))
+        logits = self._suppression.apply(step.logits, place == "first")
+        best = int(logits[0].argmax())
+        logprob = float(logits[0, best] - log_sum_exp(logits)[0, 0])
+        return Choice(best, logprob, step.hidden[0], no_speech)
+
+
+def greedy(
+    chooser: Chooser,
+    cross_kv: CrossKV,
+    prompt: Sequence[int],
+    end: int,
+    record: bool = False,
+    on_token: Callable[[int], None] | None = None,
+) -> Hypothesis:
+    """Decode one window.
+
+    Prompt and text together hold at most the decoder's capacity of tokens; a text that fills it
+    finishes with ``length``.
+
+    Args:
+        chooser: ``Greedy`` or ``Corrected``.
+        cross_kv: the window, encoded.
+        prompt: the ids that open it.
+        end: the end token.
+        record: keep the hidden states.
+        on_token: called with each token as it comes.
+
+    Raises:
+        BeamlessError: the prompt leaves no room for text.
+    """
+    room = room_for_text(chooser.decoder.capacity, prompt)
+    chooser.decoder.start(cross_kv)
+    no_speech_prob = 0.0
+    for index, token in enumerate(prompt):
+        choice = chooser.next(token, "first" if index == len(prompt) - 1 else "prompt")
+        no_speech_prob = max(no_speech_prob, choice.no_speech_prob)
+    tokens: list[int] = []
+    logprobs = [choice.logprob]
+    hidden = [choice.hidden.copy()] if record else []
+    finish_reason: FinishReason = "stop"
+    while choice.token != end:
+        tokens.append(choice.token)
+        if on_token:
+            on_token(choice.token)
+        if len(tokens) == room:
+            finish_reason = "length"
+            break
+        choice = chooser.next(choice.token, "text")
+        logprobs.append(choice.logprob)
+        if record:
+            hidden.append(choice.hidden.copy())
+    return Hypothesis(
+        tokens=tuple(tokens),
+        logprobs=tuple(logprobs),
+        finish_reason=finish_reason,
+        no_speech_prob=no_speech_prob,
+        steps=chooser.decoder.position,
+        hidden=np.stack(hidden) if record else None,
+    )
+
+
+def room_for_text(capacity: int, prompt: Sequence[int]) -> int:
+    """Return how many tokens of text fit behind a prompt.
+
+    Raises:
+        BeamlessError: none.
+    """
+    if not 0 < len(prompt) < capacity:
+        raise BeamlessError(
+            f"a prompt of {len(prompt)} tokens leaves no room in a capacity of {capacity}; "
+            "shorten the previous text"
+        )
+    return capacity - len(prompt)

@@ -1,0 +1,57 @@
+"""Rules on the logits, and the choice of a token, on the host."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from beamless.inference.errors import BeamlessError
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Tokens that may not come: ``always`` at every step, ``begin`` at a window's first too."""
+
+    always: np.ndarray
+    begin: np.ndarray
+
+    @classmethod
+    def of(cls, always: tuple[int, ...], begin: tuple[int, ...]) -> "Suppression":
+        """Make the rule from Whisper's two lists of ids."""
+        return cls(np.array(always, np.int64), np.array([*always, *begin], np.int64))
+
+    def apply(self, logits: np.ndarray, first: bool) -> np.ndarray:
+        """Return a copy of logits [B, V] with the suppressed tokens at minus infinity.
+
+        Raises:
+            ValueError: the logits are not of rank 2.
+            BeamlessError: a logit is not finite; such logits must never become text.
+        """
+        if logits.ndim != 2:
+            raise ValueError(f"logits are [B, V], not of rank {logits.ndim}")
+        allowed = logits.astype(np.float32, copy=True)
+        if not np.isfinite(allowed.sum()):
+            raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
+        allowed[:, self.begin if first else self.always] = -np.inf
+        return allowed
+
+
+def log_sum_exp(logits: np.ndarray) -> np.ndarray:
+    """Return log Σ exp of each row of [B, V], as [B, 1]."""
+    highest = logits.max(axis=-1, keepdims=True)
+    total: np.ndarray = np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True))
+    return highest + total
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the log-probabilities of each row of [B, V]."""
+    return logits - log_sum_exp(logits)
+
+
+def top_k(values: np.ndarray, k: int) -> np.ndarray:
+    """Return the indices of the k largest of a flat array, largest first, ties by index."""
+    k = min(k, values.size)
+    candidates = np.argpartition(-values, k - 1)[:k]
+    threshold = values[candidates].min()
+    candidates = np.flatnonzero(values >= threshold)
+    order = np.argsort(-values[candidates], kind="stable")[:k]
+    return candidates[order]

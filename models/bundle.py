@@ -1,0 +1,135 @@
+"""Writing bundles, and finding the one that a model's name stands for."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import openvino as ov
+
+from beamless.inference.atomic import write_text_atomically
+from beamless.inference.bundle import (
+    DEFAULT_CAPACITY,
+    FORMAT_VERSION,
+    Bundle,
+    Manifest,
+    file_hash,
+    load_bundle,
+)
+from beamless.inference.cache import cache_folder
+from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import console
+from beamless.inference.tokenizer import Tokenizer
+from beamless.models.corrector import Corrector
+from beamless.models.fuse import corrected_graph
+from beamless.models.graphs import decoder_graph, encoder_graph
+from beamless.models.whisper import Checkpoint, load_checkpoint
+
+DEFAULT_PRECISION = {"encoder": "f32", "decoder": "f32", "weights": "f16"}
+
+
+def write_bundle(
+    checkpoint: Checkpoint,
+    folder: Path,
+    corrector: Corrector | None = None,
+    capacity: int = DEFAULT_CAPACITY,
+    precision: dict[str, str] | None = None,
+) -> None:
+    """Write a bundle's folder, whole or not at all.
+
+    Args:
+        checkpoint: the Whisper.
+        folder: must not exist.
+        corrector: fused into ``corrected.xml`` where given.
+        capacity: tokens that a window's cache holds, the prompt among them.
+        precision: what ``encoder`` and ``decoder`` compute in; ``weights`` f16 or f32 on disk.
+
+    Raises:
+        BeamlessError: the folder exists, the capacity is out of range, or the corrector was
+            trained on another model.
+    """
+    precision = {**DEFAULT_PRECISION, **(precision or {})}
+    _check(checkpoint, folder, corrector, capacity)
+    tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
+    graphs = {"encoder": encoder_graph(checkpoint), "decoder": decoder_graph(checkpoint, capacity)}
+    if corrector is not None:
+        no_speech = tokenizer.no_speech
+        graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, no_speech)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name:
+        partial = Path(name) / "bundle"
+        partial.mkdir()
+        for stem, graph in graphs.items():
+            ov.save_model(graph, partial / f"{stem}.xml", precision["weights"] == "f16")
+        write_text_atomically(partial / "tokenizer.json", checkpoint.tokenizer_json)
+        files = {file.name: file_hash(file) for file in sorted(partial.iterdir())}
+        manifest = _manifest(checkpoint, corrector, capacity, precision, files)
+        write_text_atomically(partial / "bundle.json", manifest.to_json())
+        partial.rename(folder)
+
+
+def _check(
+    checkpoint: Checkpoint, folder: Path, corrector: Corrector | None, capacity: int
+) -> None:
+    if folder.exists():
+        raise BeamlessError(f"{folder} exists; name another folder or remove it first")
+    most = checkpoint.sizes.text_positions
+    if not 8 <= capacity <= most:
+        raise BeamlessError(f"a capacity of {capacity} is not within 8 and the model's {most}")
+    if corrector is not None and corrector.config.model_hash != checkpoint.hash:
+        raise BeamlessError(
+            f"this corrector was trained on another model ({corrector.config.model_hash[:12]}) "
+            f"than {checkpoint.name} ({checkpoint.hash[:12]})"
+        )
+
+
+def _manifest(
+    checkpoint: Checkpoint,
+    corrector: Corrector | None,
+    capacity: int,
+    precision: dict[str, str],
+    files: dict[str, str],
+) -> Manifest:
+    about = None
+    if corrector is not None:
+        config = corrector.config
+        about = {
+            "family": config.family,
+            "hash": corrector.hash,
+            "parameters": corrector.parameters,
+            "provenance": dict(config.provenance),
+        }
+    return Manifest(
+        model={"name": checkpoint.name, "hash": checkpoint.hash},
+        sizes=vars(checkpoint.sizes),
+        capacity=capacity,
+        precision=precision,
+        suppress_tokens=checkpoint.suppress_tokens,
+        begin_suppress_tokens=checkpoint.begin_suppress_tokens,
+        alignment_heads=checkpoint.alignment_heads,
+        corrector=about,
+        files=files,
+    )
+
+
+def open_bundle(name: str, device: str = "CPU") -> Bundle:
+    """Open a bundle by its folder, or a model by any of its names.
+
+    A model's bundle is built once and kept in the cache folder, with its compiled graphs.
+
+    Raises:
+        BeamlessError: there is no such bundle or model.
+    """
+    folder = Path(name)
+    graph_cache = cache_folder() / "graphs"
+    if (folder / "bundle.json").is_file():
+        return load_bundle(folder, device, graph_cache)
+    kept = cache_folder() / "bundles" / f"{_file_name(name)}-v{FORMAT_VERSION}"
+    if not (kept / "bundle.json").is_file():
+        console().print(f"building the bundle of {name} once, in {kept}")
+        shutil.rmtree(kept, ignore_errors=True)
+        write_bundle(load_checkpoint(name), kept)
+    return load_bundle(kept, device, graph_cache)
+
+
+def _file_name(model: str) -> str:
+    return model if Path(model).name == model else str(Path(model)).strip("/\\").replace("/", "--")

@@ -1,0 +1,215 @@
+"""The two static OpenVINO graphs of a Whisper, built from its arrays with OpenVINO's operators.
+
+Dimension symbols are those of ``whisper.py``: M, F, S, P, d, H, e, L, V, C, B; A is the number of
+alignment heads.
+"""
+
+import numpy as np
+import openvino as ov
+from openvino import Node
+from openvino import opset13 as op
+
+from beamless.models.whisper import Checkpoint
+
+HIDDEN_POSITION = -1e4  # added to the scores of masked positions; exp() of it is 0 in float16 too
+LAYER_NORM_EPSILON = 1e-5
+
+
+def encoder_graph(checkpoint: Checkpoint) -> ov.Model:
+    """Build log-mel → cross-KV.
+
+    Input ``log_mel`` [1, M, F]; outputs ``cross_key.l`` and ``cross_value.l`` [1, H, S, e] for
+    each decoder layer l: all that the decoder ever needs of a window.
+    """
+    arrays, sizes = checkpoint.arrays, checkpoint.sizes
+    log_mel = graph_input([1, sizes.mels, sizes.frames], np.float32, "log_mel")
+    x = op.gelu(_convolution(arrays, "model.encoder.conv1", log_mel, stride=1), "erf")
+    x = op.gelu(_convolution(arrays, "model.encoder.conv2", x, stride=2), "erf")
+    x = op.transpose(x, np.array([0, 2, 1]))
+    x = op.add(x, _constant(arrays["model.encoder.embed_positions.weight"][None]))
+    for layer in range(sizes.encoder_layers):
+        name = f"model.encoder.layers.{layer}."
+        y = _layer_norm(arrays, name + "self_attn_layer_norm", x)
+        query, key, value = (
+            _split_heads(_linear(arrays, f"{name}self_attn.{part}_proj", y), checkpoint.heads)
+            for part in "qkv"
+        )
+        y = _merge_heads(op.scaled_dot_product_attention(query, key, value))
+        x = op.add(x, _linear(arrays, name + "self_attn.out_proj", y))
+        x = _feed_forward(arrays, name, x)
+    x = _layer_norm(arrays, "model.encoder.layer_norm", x)
+    outputs = []
+    for layer in range(sizes.decoder_layers):
+        for part in ("key", "value"):
+            name = f"model.decoder.layers.{layer}.encoder_attn.{part[0]}_proj"
+            heads = _split_heads(_linear(arrays, name, x), checkpoint.heads)
+            outputs.append(graph_output(heads, f"cross_{part}.{layer}"))
+    return ov.Model(outputs, [log_mel], "encoder")
+
+
+def decoder_graph(checkpoint: Checkpoint, capacity: int) -> ov.Model:
+    """Build one static decoder step for B = 1 hypothesis.
+
+    Nothing in the graph fixes B or C: ``ov.Model.reshape`` makes the step for a beam, whose
+    hypotheses stand at the same position, or for a larger cache, out of the same file.
+
+    Inputs: ``input_ids`` [B, 1]; ``position_ids`` [1]; ``attention_mask`` [1, C], 1 = attend,
+    the current token at the last index; ``past_key.l``, ``past_value.l`` [B, H, C-1, e];
+    ``cross_key.l``, ``cross_value.l`` [1, H, S, e].
+
+    Outputs: ``logits`` [B, 1, V]; ``hidden`` [B, 1, d], what the projection to logits sees;
+    ``present_key.l``, ``present_value.l`` [B, H, 1, e], the current token's own; and
+    ``alignment`` [B, A, S], the alignment heads' attention over the audio, where A > 0.
+    """
+    inputs, hidden, others = decoder_body(checkpoint, capacity)
+    logits = project(checkpoint, hidden)
+    outputs = [graph_output(logits, "logits"), graph_output(hidden, "hidden"), *others]
+    return ov.Model(outputs, inputs, "decoder")
+
+
+def project(checkpoint: Checkpoint, hidden: Node) -> Node:
+    """Project hidden states [..., d] to logits [..., V] by the tied token embedding."""
+    embedding = _constant(checkpoint.arrays["model.decoder.embed_tokens.weight"])
+    return op.matmul(hidden, embedding, transpose_a=False, transpose_b=True)
+
+
+def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Node, list[Node]]:
+    """Build a step up to its last hidden state.
+
+    Returns:
+        The graph's inputs, the hidden state [B, 1, d], and the outputs beside it: the present
+        keys and values, and the alignment heads' attention.
+    """
+    arrays, sizes, heads = checkpoint.arrays, checkpoint.sizes, checkpoint.heads
+    size = sizes.width // heads
+    ids = graph_input([1, 1], np.int32, "input_ids")
+    position = graph_input([1], np.int32, "position_ids")
+    mask = graph_input([1, capacity], np.float32, "attention_mask")
+    bias = op.multiply(op.subtract(_scalar(1.0), mask), _scalar(HIDDEN_POSITION))
+    bias = op.unsqueeze(bias, np.array([0, 1]))
+    inputs, outputs, alignment = [ids, position, mask], [], []
+
+    x = op.add(
+        op.gather(_constant(arrays["model.decoder.embed_tokens.weight"]), ids, _axis(0)),
+        op.gather(_constant(arrays["model.decoder.embed_positions.weight"]), position, _axis(0)),
+    )
+    for layer in range(sizes.decoder_layers):
+        name = f"model.decoder.layers.{layer}."
+        past_key, past_value = (
+            graph_input([1, heads, capacity - 1, size], np.float32, f"past_{part}.{layer}")
+            for part in ("key", "value")
+        )
+        cross_key, cross_value = (
+            graph_input(
+                [1, heads, sizes.audio_positions, size], np.float32, f"cross_{part}.{layer}"
+            )
+            for part in ("key", "value")
+        )
+        inputs += [past_key, past_value, cross_key, cross_value]
+
+        y = _layer_norm(arrays, name + "self_attn_layer_norm", x)
+        query, key, value = (
+            _split_heads(_linear(arrays, f"{name}self_attn.{part}_proj", y), heads)
+            for part in "qkv"
+        )
+        outputs += [
+            graph_output(key, f"present_key.{layer}"),
+            graph_output(value, f"present_value.{layer}"),
+        ]
+        y = op.scaled_dot_product_attention(
+            query,
+            op.concat([past_key, key], axis=2),
+            op.concat([past_value, value], axis=2),
+            bias,
+        )
+        x = op.add(x, _linear(arrays, name + "self_attn.out_proj", _merge_heads(y)))
+
+        y = _layer_norm(arrays, name + "encoder_attn_layer_norm", x)
+        query = _split_heads(_linear(arrays, name + "encoder_attn.q_proj", y), heads)
+        query = op.transpose(query, np.array([2, 1, 0, 3]))  # B as the query axis: [1, H, B, e]
+        chosen = [head for at, head in checkpoint.alignment_heads if at == layer]
+        if chosen:
+            alignment.append(_attention_of(query, cross_key, chosen))
+        y = op.scaled_dot_product_attention(query, cross_key, cross_value)
+        y = _merge_heads(op.transpose(y, np.array([2, 1, 0, 3])))
+        x = op.add(x, _linear(arrays, name + "encoder_attn.out_proj", y))
+        x = _feed_forward(arrays, name, x)
+    hidden = _layer_norm(arrays, "model.decoder.layer_norm", x)
+    if alignment:
+        weights = op.transpose(op.concat(alignment, axis=1), np.array([2, 1, 3, 0]))
+        weights = op.squeeze(weights, np.array([3]))
+        outputs.append(graph_output(weights, "alignment"))
+    return inputs, hidden, outputs
+
+
+def _attention_of(query: Node, key: Node, heads: list[int]) -> Node:
+    """Return the attention weights [1, len(heads), B, S] of some heads over the audio."""
+    size = int(query.get_output_shape(0)[3])
+    query = op.gather(query, op.constant(np.array(heads, np.int32)), _axis(1))
+    key = op.gather(key, op.constant(np.array(heads, np.int32)), _axis(1))
+    scores = op.matmul(op.multiply(query, _scalar(size**-0.5)), key, False, True)
+    return op.softmax(scores, 3)
+
+
+def graph_input(shape: list[int], dtype: type, name: str) -> Node:
+    """Make an input that is known by its name."""
+    node = op.parameter(shape, dtype, name=name)
+    node.output(0).get_tensor().set_names({name})
+    return node
+
+
+def graph_output(node: Node, name: str) -> Node:
+    """Make an output that is known by its name."""
+    result = op.result(node, name=name)
+    result.output(0).get_tensor().set_names({name})
+    return result
+
+
+def _constant(array: np.ndarray) -> Node:
+    return op.constant(np.asarray(array, np.float32))
+
+
+def _scalar(value: float) -> Node:
+    return op.constant(np.float32(value))
+
+
+def _axis(value: int) -> Node:
+    return op.constant(np.int32(value))
+
+
+def _linear(arrays: dict[str, np.ndarray], name: str, x: Node) -> Node:
+    y = op.matmul(x, _constant(arrays[name + ".weight"]), transpose_a=False, transpose_b=True)
+    bias = arrays.get(name + ".bias")
+    return y if bias is None else op.add(y, _constant(bias))
+
+
+def _layer_norm(arrays: dict[str, np.ndarray], name: str, x: Node) -> Node:
+    y = op.mvn(x, op.constant(np.array([-1], np.int32)), True, LAYER_NORM_EPSILON, "inside_sqrt")
+    y = op.multiply(y, _constant(arrays[name + ".weight"]))
+    return op.add(y, _constant(arrays[name + ".bias"]))
+
+
+def _feed_forward(arrays: dict[str, np.ndarray], name: str, x: Node) -> Node:
+    y = _layer_norm(arrays, name + "final_layer_norm", x)
+    y = op.gelu(_linear(arrays, name + "fc1", y), "erf")
+    return op.add(x, _linear(arrays, name + "fc2", y))
+
+
+def _convolution(arrays: dict[str, np.ndarray], name: str, x: Node, stride: int) -> Node:
+    weight = _constant(arrays[name + ".weight"])
+    y = op.convolution(x, weight, [stride], [1], [1], [1])
+    return op.add(y, _constant(arrays[name + ".bias"].reshape(1, -1, 1)))
+
+
+def _split_heads(x: Node, heads: int) -> Node:
+    """[B, T, d] → [B, H, T, e]."""
+    width = x.get_output_shape(0)[2]
+    x = op.reshape(x, np.array([0, 0, heads, width // heads]), special_zero=True)
+    return op.transpose(x, np.array([0, 2, 1, 3]))
+
+
+def _merge_heads(x: Node) -> Node:
+    """[B, H, T, e] → [B, T, d]."""
+    _, heads, _, size = x.get_output_shape(0)
+    x = op.transpose(x, np.array([0, 2, 1, 3]))
+    return op.reshape(x, np.array([0, 0, heads * size]), special_zero=True)

@@ -1,0 +1,79 @@
+"""What a transcription is: text, its segments and words with their times, and how it was made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word as the model wrote it, its leading space included; times in seconds."""
+
+    start: float
+    end: float
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a recording and its text; times are seconds from the recording's start.
+
+    ``words``, where there are any, joined give ``text``. ``finish_reason`` says why the decoder
+    stopped: ``"stop"`` at the end of text, ``"length"`` at its capacity.
+    """
+
+    start: float
+    end: float
+    text: str
+    tokens: tuple[int, ...]
+    avg_logprob: float
+    no_speech_prob: float
+    finish_reason: str
+    words: tuple[Word, ...] = ()
+    speaker: str = ""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The text of a recording of ``duration`` seconds; ``timings`` are seconds spent by stage."""
+
+    text: str
+    segments: tuple[Segment, ...]
+    language: str
+    duration: float
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+def shifted(segment: Segment, seconds: float) -> Segment:
+    """Return the segment moved in time, its words with it: from window to recording."""
+    words = tuple(
+        replace(word, start=word.start + seconds, end=word.end + seconds) for word in segment.words
+    )
+    return replace(segment, start=segment.start + seconds, end=segment.end + seconds, words=words)
+
+
+def side_by_side(transcripts: Sequence[Transcript], speakers: Sequence[str]) -> Transcript:
+    """Put transcripts of the same time, one a speaker, into one in the order of their segments.
+
+    The language is the first speaker's who said anything; timings are added up.
+    """
+    segments = sorted(
+        (
+            replace(segment, speaker=speaker)
+            for transcript, speaker in zip(transcripts, speakers, strict=True)
+            for segment in transcript.segments
+        ),
+        key=lambda segment: segment.start,
+    )
+    heard = [transcript for transcript in transcripts if transcript.segments] or transcripts[:1]
+    timings: dict[str, float] = {}
+    for transcript in transcripts:
+        for stage, seconds in transcript.timings.items():
+            timings[stage] = timings.get(stage, 0.0) + seconds
+    return Transcript(
+        text=" ".join(segment.text.strip() for segment in segments),
+        segments=tuple(segments),
+        language=heard[0].language if heard else "",
+        duration=max((transcript.duration for transcript in transcripts), default=0.0),
+        timings=timings,
+    )

@@ -1,13 +1,29 @@
-"""Written form to spoken form: what a voice is given to say, and what it cannot be given."""
+"""Written form to spoken form: what a voice is given to say, and what it cannot be given.
+
+Voices read money, times, dates and Roman numbers in ways that no person would. English texts are
+therefore spelled out first; what no rule reads is set aside with a reason, never guessed.
+"""
 
 import re
 import unicodedata
 from dataclasses import dataclass
 
-NOTHING = "nothing to say"
+from beamless.data_gen.spoken_numbers import from_roman
+from beamless.data_gen.spoken_rules import RULES
+from beamless.data_gen.spoken_words import NUMBERED
 
-_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\xa0": " "})
+NOTHING = "nothing to say"
+DIGITS = "digits that no rule reads"
+SIGNS = "signs that no rule reads"
+ROMAN = "a Roman number in doubt"
+LETTERS = "letters of another alphabet"
+
+_QUOTES = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "½": " 1/2", "¼": " 1/4"}
+    | {"¾": " 3/4", "…": "...", "−": "-"}
+)
 _DROPPED = {"Cc", "Cf", "Cs", "Co", "Cn", "So", "Sk"}
+_READ = set(" .,;:!?'\"()-–—")
 
 
 @dataclass(frozen=True)
@@ -27,12 +43,41 @@ def clean(text: str) -> str:
 
 
 def _is_kept(character: str) -> bool:
-    return character == "°" or unicodedata.category(character) not in _DROPPED
+    return character in "°^`" or unicodedata.category(character) not in _DROPPED
 
 
 def spoken_form(text: str, language: str = "en") -> Spoken:
-    """Return both forms of one line of text."""
+    """Return both forms of one line of text.
+
+    Only English is spelled out; in another language a text with digits or signs is set aside.
+
+    Raises:
+        BeamlessError: num2words is not installed.
+    """
     written = clean(text)
     if not re.search(r"[^\W_]", written):
         return Spoken(written, "", NOTHING)
-    return Spoken(written, written)
+    spoken = written
+    if language == "en":
+        for pattern, reading in RULES:
+            spoken = pattern.sub(reading, spoken)
+        spoken = " ".join(spoken.split())
+    reason = _fault(spoken, language)
+    # Voices spell out words in capitals.
+    return Spoken(written, spoken.lower() if written.isupper() else spoken, reason)
+
+
+def _fault(spoken: str, language: str) -> str:
+    """Return why a voice would not say ``spoken`` as it stands, or an empty string."""
+    if any(c.isnumeric() for c in spoken):
+        return DIGITS
+    if any(not c.isalpha() and c not in _READ and not unicodedata.combining(c) for c in spoken):
+        return SIGNS
+    if language != "en":
+        return ""
+    if any(c.isalpha() and not unicodedata.name(c, "").startswith("LATIN") for c in spoken):
+        return LETTERS
+    numerals = re.findall(r"\b[IVXL]{2,}\b", spoken)
+    if any(map(from_roman, numerals)) or re.search(rf"\b(?:{NUMBERED}) I\b", spoken):
+        return ROMAN
+    return ""

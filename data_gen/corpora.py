@@ -18,7 +18,7 @@ import soundfile
 from beamless.data_gen.corpus_writer import COMPLETE, METADATA, RECIPE, CorpusWriter
 from beamless.inference.errors import BeamlessError
 
-__all__ = ["CorpusWriter", "Split", "Utterance", "numbered_rows", "read_corpus", "split_of"]
+__all__ = ["CorpusWriter", "Split", "Utterance", "read_corpus", "split_of"]
 
 Split = Literal["train", "dev", "test"]
 
@@ -55,42 +55,63 @@ def read_corpus(folder: Path) -> list[Utterance]:
             audio file that is missing or outside the folder.
     """
     folder = Path(folder).resolve()
-    metadata = folder / METADATA
-    if not metadata.is_file():
-        raise BeamlessError(_no_corpus(folder))
     if (folder / RECIPE).is_file() and not (folder / COMPLETE).is_file():
         raise BeamlessError(f"corpus {folder} is unfinished; run the command that makes it again")
     utterances: list[Utterance] = []
-    line_of: dict[str, int] = {}
-    for number, row in numbered_rows(metadata):
-        utterance = _utterance(row, folder, f"{metadata}, line {number}")
-        first = line_of.setdefault(utterance.id, number)
-        if first != number:
-            raise BeamlessError(
-                f"{metadata}, line {number}: id {utterance.id!r} is that of line {first} as well"
-            )
-        utterances.append(utterance)
+    for entry in scan_corpus(folder):
+        if isinstance(entry, BeamlessError):
+            raise entry
+        utterances.append(entry)
     if not utterances:
-        raise BeamlessError(f"{metadata} holds no utterances")
+        raise BeamlessError(f"{folder / METADATA} holds no utterances")
     return utterances
 
 
-def numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and the object of each line of a JSONL file that is not blank.
+def scan_corpus(folder: Path) -> Iterator[Utterance | BeamlessError]:
+    """Yield each line of a corpus, or what is wrong with it.
 
     Raises:
-        BeamlessError: the file is not UTF-8, or a line is not a JSON object.
+        BeamlessError: there is no ``metadata.jsonl``, or it is not UTF-8.
+    """
+    metadata = folder / METADATA
+    if not metadata.is_file():
+        raise BeamlessError(_no_corpus(folder))
+    line_of: dict[str, int] = {}
+    for number, line in numbered_lines(metadata):
+        where = f"{metadata}, line {number}"
+        try:
+            utterance = _utterance(json_object(line, where), folder, where)
+        except BeamlessError as error:
+            yield error
+            continue
+        first = line_of.setdefault(utterance.id, number)
+        if first == number:
+            yield utterance
+        else:
+            yield BeamlessError(f"{where}: id {utterance.id!r} is that of line {first} as well")
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file that are not blank, with their numbers.
+
+    Raises:
+        BeamlessError: the file is not UTF-8.
     """
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield number, _json_object(line, f"{path}, line {number}")
+                    yield number, line.rstrip("\n")
     except UnicodeDecodeError as error:
         raise BeamlessError(f"{path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
 
 
-def _json_object(line: str, where: str) -> dict[str, Any]:
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """Read a line that is one JSON object.
+
+    Raises:
+        BeamlessError: it is not; the message begins with ``where``.
+    """
     try:
         row = json.loads(line)
     except ValueError as error:

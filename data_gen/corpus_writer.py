@@ -39,6 +39,16 @@ def least_tokens(text: str) -> int:
     return len(_WORDS.findall(text))
 
 
+def summary_of(folder: Path, counts: Mapping[str, Any]) -> str:
+    """Return one line: what a corpus holds by ``finish``, and what was refused and why."""
+    text = f"{folder}: {counts['utterances']} utterances, {counts['hours']:.2f} h"
+    refused = counts["refused"]
+    if refused:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in refused.items())
+        text += f"; refused {sum(refused.values())}: {reasons}"
+    return text
+
+
 class CorpusWriter:
     """A corpus folder being written: new, or one that the same recipe began.
 

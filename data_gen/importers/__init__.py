@@ -1,0 +1,238 @@
+"""``beamless import``: data sets of other layouts, and corpora to be augmented, to a corpus."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from beamless.data_gen.augment import Recipe, augmented, load_recipe
+from beamless.data_gen.corpora import CorpusWriter, split_of
+from beamless.data_gen.corpus_writer import RATE, summary_of
+from beamless.data_gen.importers import (
+    audiofolder,
+    common_voice,
+    hugging_face,
+    kaldi,
+    lhotse,
+    librispeech,
+    ljspeech,
+    nemo,
+    tables,
+    tedlium,
+    vctk,
+)
+from beamless.data_gen.importers.joining import Unit, units
+from beamless.data_gen.importers.recording import Recording, UnreadableError
+from beamless.data_gen.importers.source import Layout, Source
+from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import track
+
+__all__ = ["LAYOUTS", "Recording", "Source", "import_corpus", "read_layout"]
+
+LAYOUTS: Mapping[str, Layout] = {
+    layout.name: layout
+    for layout in (
+        ljspeech.LAYOUT,
+        librispeech.LAYOUT,
+        common_voice.LAYOUT,
+        vctk.LAYOUT,
+        tedlium.LAYOUT,
+        kaldi.LAYOUT,
+        nemo.LAYOUT,
+        lhotse.LAYOUT,
+        tables.CSV,
+        tables.TSV,
+        tables.JSONL,
+        hugging_face.LAYOUT,
+        audiofolder.LAYOUT,
+    )
+}
+SplitBy = Literal["speaker", "text", "both"]
+APART = "speaker and sentence on different sides of the split"
+
+
+def import_corpus(
+    layout: str,
+    source: str,
+    out: Path,
+    *,
+    subset: str = "",
+    columns: str = "",
+    audio_root: Path | None = None,
+    split: SplitBy | None = None,
+    augment: Path | None = None,
+    name: str = "",
+    license: str = "",
+    limit: int | None = None,
+) -> None:
+    """Turn a data set of another layout into a corpus.
+
+    A run that was stopped goes on where it was when the same command is given again. What
+    cannot be used is refused with a reason and counted; nothing is cut.
+
+    Args:
+        layout: ljspeech, librispeech, common-voice, vctk, tedlium, kaldi, nemo, lhotse, csv, tsv,
+            jsonl, hf (Hugging Face datasets) or corpus (this project's own).
+        source: its folder or file; for hf also a name on the hub.
+        out: the folder of the new corpus; with --split it gets train, dev and test.
+        subset: a part of it, such as dev-clean (librispeech), train (common-voice), mic2 (vctk)
+            or configuration:split (hf).
+        columns: how the columns of csv, tsv, jsonl and hf are called, such as
+            audio=path,text=sentence; also id, speaker, start, end, license.
+        audio_root: the folder that the paths of a manifest are relative to, by default the
+            manifest's own; paths that lead out of it are refused.
+        split: write train, dev and test, by speaker, by text where the same sentences are read
+            by several people, or by both, which leaves out what would stand on two sides.
+        augment: a recipe (YAML) of noise, rooms, codecs and more to apply; see the documentation.
+        name: what the corpus calls its source; the layout's name by default.
+        license: the licence of the audio, where the layout does not know it.
+        limit: read the first so many recordings only.
+
+    Raises:
+        BeamlessError: the layout, the source, the recipe or the folder are not what they must
+            be, or nothing could be used.
+    """
+    if layout not in LAYOUTS:
+        raise BeamlessError(f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}")
+    chosen = LAYOUTS[layout]
+    recipe = load_recipe(augment) if augment else None
+    place = Source(source, subset, _columns(columns), audio_root and audio_root.absolute())
+    plan: dict[str, Any] = {
+        "stage": "import",
+        "layout": layout,
+        "source": source,
+        "subset": subset,
+        "columns": columns,
+        "audio_root": str(audio_root or ""),
+        "split": split,
+        "augment": recipe.described if recipe else None,
+        "name": name,
+        "license": license,
+        "limit": limit,
+    }
+    recordings = islice(chosen.read(place), limit)
+    listed = recordings if chosen.streamed else _listed(recordings, source)
+    sides = ("train", "dev", "test") if split else ("",)
+    counts = {}
+    with ExitStack() as stack:
+        writers = {
+            side: stack.enter_context(CorpusWriter(out / side, {**plan, "side": side}))
+            for side in sides
+        }
+        job = _Job(writers, split, recipe, name or layout, license or chosen.license)
+        job.run(listed)
+        counts = {out / side: writer.finish() for side, writer in writers.items()}
+    sys.stdout.write("".join(summary_of(*entry) + "\n" for entry in counts.items()))
+    if not sum(count["utterances"] for count in counts.values()):
+        raise BeamlessError(f"no recording of {source} could be used")
+
+
+def read_layout(layout: str, source: Source) -> list[Recording]:
+    """Return the recordings of a data set; no audio is read.
+
+    Raises:
+        BeamlessError: it is not of that layout, or two of them have the same id.
+    """
+    return _listed(LAYOUTS[layout].read(source), source.place)
+
+
+class _Job:
+    """One import: where each utterance goes, and how it becomes what is stored."""
+
+    def __init__(
+        self,
+        writers: Mapping[str, CorpusWriter],
+        split: SplitBy | None,
+        recipe: Recipe | None,
+        name: str,
+        license: str,
+    ) -> None:
+        self.writers, self.split, self.recipe = writers, split, recipe
+        self.name, self.license = name, license
+        self.done = {side: writer.done_ids for side, writer in writers.items()}
+
+    def run(self, recordings: Iterable[Recording]) -> None:
+        join = self.recipe.join if self.recipe else None
+        seed = self.recipe.seed if self.recipe else 0
+        total = len(recordings) if isinstance(recordings, list) and join is None else None
+        for unit in track(units(recordings, join, seed, self.side_of), "importing", total):
+            self.store(unit)
+
+    def side_of(self, recording: Recording) -> str:
+        """Return the side of a recording, or ``APART`` where it would stand on two."""
+        if self.split is None:
+            return ""
+        if self.split != "text" and not recording.speaker:
+            raise BeamlessError(f"{recording.id!r} has no speaker; split by text instead")
+        if self.split != "speaker" and not any(map(str.isalnum, recording.text)):
+            return split_of(recording.speaker or recording.id)
+        by_speaker = split_of(recording.speaker) if recording.speaker else ""
+        by_text = split_of("", recording.text) if self.split != "speaker" else by_speaker
+        if self.split == "text":
+            return by_text
+        return by_speaker if by_speaker == by_text else APART
+
+    def store(self, unit: Unit) -> None:
+        first = unit.recordings[0]
+        side = self.side_of(first)
+        apart, side = side == APART, "train" if side == APART else side
+        writer = self.writers[side]
+        if unit.id in self.done[side]:
+            return
+        if apart:
+            writer.refuse(unit.id, APART)
+            return
+        try:
+            samples = unit.samples()
+        except UnreadableError as fault:
+            if len(unit.recordings) == 1:
+                writer.refuse(unit.id, str(fault))
+                return
+            for alone in unit.alone():
+                self.store(alone)
+            return
+        record: dict[str, Any] = {"earlier": dict(first.augment)} if first.augment else {}
+        if len(unit.recordings) > 1:
+            parts = [recording.id for recording in unit.recordings]
+            record["joined"] = {"parts": parts, "gaps": list(unit.gaps)}
+        if self.recipe:
+            samples, done = augmented(samples, RATE, self.recipe, unit.id)
+            record |= done
+        writer.add(
+            unit.id,
+            samples,
+            RATE,
+            unit.text if len(unit.recordings) > 1 else first.text,
+            first.speaker,
+            first.source or self.name,
+            first.license or self.license,
+            voice=first.voice,
+            augment=record if self.recipe else first.augment,
+            **first.extra,
+        )
+
+
+def _listed(recordings: Iterable[Recording], source: str) -> list[Recording]:
+    """List the recordings of a layout, so that a fault at its end is found at the start."""
+    listed = list(recordings)
+    seen: set[str] = set()
+    for recording in listed:
+        if recording.id in seen:
+            raise BeamlessError(f"{source}: the id {recording.id!r} stands there twice")
+        seen.add(recording.id)
+    if not listed:
+        raise BeamlessError(f"{source} holds no recordings")
+    return listed
+
+
+def _columns(given: str) -> dict[str, str]:
+    """Read ``audio=path,text=sentence``."""
+    pairs = [pair.partition("=") for pair in given.split(",") if pair]
+    for field, equals, column in pairs:
+        if field not in tables.FIELDS or not equals or not column:
+            raise BeamlessError(
+                f"--columns takes {', '.join(tables.FIELDS)}, such as audio=path; not {given!r}"
+            )
+    return {field: column for field, _, column in pairs}

@@ -12,9 +12,10 @@ import numpy as np
 
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
+from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis
-from beamless.inference.logits import Suppression, log_softmax, log_sum_exp, top_k
+from beamless.inference.logits import Suppression, log_sum_exp, top_k
 
 MAX_BEAM_SIZE = 10
 
@@ -49,6 +50,8 @@ class Beam:
     """The static decoder at batch B, and the rule on its logits."""
 
     def __init__(self, bundle: Bundle, beam_size: int = 5, capacity: int | None = None) -> None:
+        if not 1 <= beam_size <= MAX_BEAM_SIZE:
+            raise BeamlessError(f"a beam size of {beam_size} is not within 1 and {MAX_BEAM_SIZE}")
         manifest = bundle.manifest
         self.beam_size = beam_size
         self.decoder = StaticDecoder(bundle.compile("decoder", beam_size, capacity))
@@ -89,10 +92,10 @@ def beam_search(
     live: list[Node | None] = [None]
     finished: list[tuple[Node, FinishReason]] = []
     for length in range(1, room + 1):
-        logprobs = log_softmax(beam.suppression.apply(step.logits[: len(live)], length == 1))
+        logits = beam.suppression.apply(step.logits[: len(live)], length == 1)
         hidden = step.hidden.copy() if record else None
         totals = np.array([node.total if node else 0.0 for node in live])
-        survivors, ended = rank(candidates(logprobs, totals, size), size, end)
+        survivors, ended = rank(candidates(logits, totals, size), size, end)
         finished += [(_extend(live, c, hidden), "stop") for c in ended]
         if len(finished) >= size or not survivors:
             break
@@ -111,20 +114,20 @@ def beam_search(
     return sorted(hypotheses, key=lambda h: -h.score(length_penalty))[:size]
 
 
-def candidates(logprobs: np.ndarray, totals: np.ndarray, beam_size: int) -> list[Candidate]:
+def candidates(logits: np.ndarray, totals: np.ndarray, beam_size: int) -> list[Candidate]:
     """Return the best possible next tokens of all hypotheses, best first.
 
     Each hypothesis gives its ``beam_size + 1`` best: one of them may be the end token, and
     ``beam_size`` must be left to live on.
 
     Args:
-        logprobs: log-probabilities [R, V] of the R living hypotheses.
-        totals: their sums so far [R].
+        logits: the allowed logits [R, V] of the R living hypotheses.
+        totals: their sums of log-probabilities so far [R].
     """
     found = []
-    for row, total in enumerate(totals):
-        for token in top_k(logprobs[row], beam_size + 1):
-            logprob = float(logprobs[row, token])
+    for row, (total, log_sum) in enumerate(zip(totals, log_sum_exp(logits)[:, 0], strict=True)):
+        for token in top_k(logits[row], beam_size + 1):
+            logprob = float(logits[row, token]) - float(log_sum)
             if np.isfinite(logprob):
                 found.append(Candidate(row, int(token), logprob, float(total) + logprob))
     return sorted(found, key=lambda candidate: -candidate.total)

@@ -22,6 +22,7 @@ from beamless.inference.tokenizer import Tokenizer
 
 FORMAT_VERSION = 1
 DEFAULT_CAPACITY = 224
+LEAST_CAPACITY = 8
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,13 @@ class Bundle:
         Args:
             graph: the file's stem.
             batch: hypotheses that step together; for ``decoder`` only.
-            capacity: tokens of the cache, at most the model's positions; the bundle's if None.
+            capacity: tokens of the cache; the bundle's if None.
+
+        Raises:
+            BeamlessError: the model has no such capacity.
         """
-        capacity = capacity or self.manifest.capacity
+        capacity = self.manifest.capacity if capacity is None else capacity
+        check_capacity(capacity, self.manifest.sizes["text_positions"])
         key = (graph, batch, capacity)
         if key not in self._compiled:
             model = ov.Core().read_model(self.folder / f"{graph}.xml")
@@ -97,6 +102,17 @@ class Bundle:
             precision = self.manifest.precision[kind]
             self._compiled[key] = compile_model(model, self.device, precision, self.graph_cache)
         return self._compiled[key]
+
+
+def check_capacity(capacity: int, most: int) -> None:
+    """Refuse a capacity that no prompt fits in, or that is beyond the model's positions.
+
+    Raises:
+        BeamlessError: it is out of range.
+    """
+    if not LEAST_CAPACITY <= capacity <= most:
+        reach = f"{LEAST_CAPACITY} and the model's {most}"
+        raise BeamlessError(f"a capacity of {capacity} is not within {reach}")
 
 
 def step_shapes(model: ov.Model, batch: int, capacity: int) -> dict[str, list[int]]:

@@ -23,6 +23,7 @@ class Corrected:
                 f"bundle {bundle.folder} has no corrector; train one, or decode with greedy"
             )
         compiled = bundle.compile("corrected", capacity=capacity)
+        self._start = bundle.tokenizer.start
         self.strength = strength
         self._first = np.zeros(1, np.float32)
         self._strength = np.zeros(1, np.float32)
@@ -40,9 +41,13 @@ class Corrected:
         hidden = outputs["hidden"][0, 0]
         self._history[:-1] = self._history[1:]
         self._history[-1] = hidden
+        logprob = float(outputs["top_logprobs"][0])
+        if not np.isfinite(logprob):
+            raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
+        no_speech = float(outputs["no_speech_prob"][0]) if token == self._start else 0.0
         return Choice(
             token=int(outputs["top_tokens"][0]),
-            logprob=float(outputs["top_logprobs"][0]),
+            logprob=logprob,
             hidden=hidden,
-            no_speech_prob=float(outputs["no_speech_prob"][0]),
+            no_speech_prob=no_speech,
         )

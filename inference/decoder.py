@@ -62,7 +62,7 @@ class StaticDecoder:
         self._tokens = np.zeros((self.batch, 1), np.int32)
         self._positions = np.zeros(1, np.int32)
         self._mask = np.zeros((1, self.capacity), np.float32)
-        self._cross_kv: CrossKV | None = None
+        self._bound: dict[str, np.ndarray] = {}  # the request itself keeps no array alive
         self._cross_names = {name for name in self._ports if name.startswith("cross_")}
         own = {
             "input_ids": self._tokens,
@@ -96,6 +96,7 @@ class StaticDecoder:
             raise ValueError(f"input {name!r} takes {dtype} {expected}, not {given}")
         if not array.flags.c_contiguous:
             raise ValueError(f"input {name!r} takes a contiguous array")
+        self._bound[name] = array
         self._request.set_tensor(port, ov.Tensor(array, shared_memory=True))
 
     def start(self, cross_kv: CrossKV) -> None:
@@ -108,7 +109,6 @@ class StaticDecoder:
             raise ValueError(f"cross-KV lacks the step's inputs {sorted(missing)}")
         for name in self._cross_names:
             self.bind(name, cross_kv[name])
-        self._cross_kv = cross_kv
         self.cache.clear()
         self.position = 0
 
@@ -119,7 +119,7 @@ class StaticDecoder:
             ValueError: no window was started, or the number of tokens is not B.
             IndexError: the capacity is used up.
         """
-        if self._cross_kv is None:
+        if not self._cross_names <= set(self._bound):
             raise ValueError("start() a window before the first step")
         if len(tokens) != self.batch:
             raise ValueError(f"a step takes {self.batch} tokens, not {len(tokens)}")

@@ -44,7 +44,7 @@ def compile_model(
     try:
         return core.compile_model(model, "NPU" if device == NPU_ON_CPU else device, properties)
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1][:200]
+        reason = (str(error).strip().splitlines() or ["no reason given"])[-1][:200]
         raise BeamlessError(
             f"device {device} cannot compile {model.friendly_name} ({reason})"
         ) from None

@@ -67,7 +67,7 @@ class Greedy:
             no_speech = float(np.exp(raw[0, self._no_speech] - log_sum_exp(raw)[0, 0]))
         logits = self._suppression.apply(step.logits, place == "first")
         best = int(logits[0].argmax())
-        logprob = float(logits[0, best] - log_sum_exp(logits)[0, 0])
+        logprob = float(logits[0, best]) - float(log_sum_exp(logits)[0, 0])
         return Choice(best, logprob, step.hidden[0], no_speech)
 
 
@@ -130,7 +130,7 @@ def room_for_text(capacity: int, prompt: Sequence[int]) -> int:
     """Return how many tokens of text fit behind a prompt.
 
     Raises:
-        BeamlessError: none.
+        BeamlessError: the prompt is empty, or fills the capacity.
     """
     if not 0 < len(prompt) < capacity:
         raise BeamlessError(

@@ -42,11 +42,6 @@ def log_sum_exp(logits: np.ndarray) -> np.ndarray:
     return highest + total
 
 
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Return the log-probabilities of each row of [B, V]."""
-    return logits - log_sum_exp(logits)
-
-
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
     """Return the indices of the k largest of a flat array, largest first, ties by index."""
     k = min(k, values.size)

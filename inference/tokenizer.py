@@ -71,6 +71,8 @@ class Tokenizer:
         Raises:
             BeamlessError: the model has no such language or task.
         """
+        if task not in ("transcribe", "translate"):
+            raise BeamlessError(f"there is no task {task!r}; known are: transcribe translate")
         head = (self.previous, *previous) if previous else ()
         ids = [self.start]
         if self.multilingual:

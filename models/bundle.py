@@ -1,7 +1,9 @@
 """Writing bundles, and finding the one that a model's name stands for."""
 
+import hashlib
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import openvino as ov
@@ -12,6 +14,7 @@ from beamless.inference.bundle import (
     FORMAT_VERSION,
     Bundle,
     Manifest,
+    check_capacity,
     file_hash,
     load_bundle,
 )
@@ -32,7 +35,7 @@ def write_bundle(
     folder: Path,
     corrector: Corrector | None = None,
     capacity: int = DEFAULT_CAPACITY,
-    precision: dict[str, str] | None = None,
+    precision: Mapping[str, str] | None = None,
 ) -> None:
     """Write a bundle's folder, whole or not at all.
 
@@ -50,10 +53,7 @@ def write_bundle(
     precision = {**DEFAULT_PRECISION, **(precision or {})}
     _check(checkpoint, folder, corrector, capacity)
     tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
-    graphs = {"encoder": encoder_graph(checkpoint), "decoder": decoder_graph(checkpoint, capacity)}
-    if corrector is not None:
-        no_speech = tokenizer.no_speech
-        graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, no_speech)
+    graphs = _graphs(checkpoint, corrector, capacity, tokenizer.no_speech)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name:
         partial = Path(name) / "bundle"
@@ -67,14 +67,29 @@ def write_bundle(
         partial.rename(folder)
 
 
+def _graphs(
+    checkpoint: Checkpoint, corrector: Corrector | None, capacity: int, no_speech: int
+) -> dict[str, ov.Model]:
+    try:
+        graphs = {
+            "encoder": encoder_graph(checkpoint),
+            "decoder": decoder_graph(checkpoint, capacity),
+        }
+        if corrector is not None:
+            graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, no_speech)
+    except KeyError as error:
+        raise BeamlessError(
+            f"the weights of {checkpoint.name} lack {error}; fetch them again"
+        ) from None
+    return graphs
+
+
 def _check(
     checkpoint: Checkpoint, folder: Path, corrector: Corrector | None, capacity: int
 ) -> None:
     if folder.exists():
         raise BeamlessError(f"{folder} exists; name another folder or remove it first")
-    most = checkpoint.sizes.text_positions
-    if not 8 <= capacity <= most:
-        raise BeamlessError(f"a capacity of {capacity} is not within 8 and the model's {most}")
+    check_capacity(capacity, checkpoint.sizes.text_positions)
     if corrector is not None and corrector.config.model_hash != checkpoint.hash:
         raise BeamlessError(
             f"this corrector was trained on another model ({corrector.config.model_hash[:12]}) "
@@ -86,7 +101,7 @@ def _manifest(
     checkpoint: Checkpoint,
     corrector: Corrector | None,
     capacity: int,
-    precision: dict[str, str],
+    precision: Mapping[str, str],
     files: dict[str, str],
 ) -> Manifest:
     about = None
@@ -123,13 +138,20 @@ def open_bundle(name: str, device: str = "CPU") -> Bundle:
     graph_cache = cache_folder() / "graphs"
     if (folder / "bundle.json").is_file():
         return load_bundle(folder, device, graph_cache)
-    kept = cache_folder() / "bundles" / f"{_file_name(name)}-v{FORMAT_VERSION}"
+    kept = cache_folder() / "bundles" / f"{_kept_as(name)}-v{FORMAT_VERSION}"
     if not (kept / "bundle.json").is_file():
+        checkpoint = load_checkpoint(name)
         console().print(f"building the bundle of {name} once, in {kept}")
         shutil.rmtree(kept, ignore_errors=True)
-        write_bundle(load_checkpoint(name), kept)
+        write_bundle(checkpoint, kept)
     return load_bundle(kept, device, graph_cache)
 
 
-def _file_name(model: str) -> str:
-    return model if Path(model).name == model else str(Path(model)).strip("/\\").replace("/", "--")
+def _kept_as(model: str) -> str:
+    """Return the cache's name for a model; a folder's changes with its place and its files."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        return model.replace("/", "--")
+    folder = folder.resolve()
+    files = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in sorted(folder.iterdir())]
+    return f"{folder.name}-{hashlib.sha256(repr((folder, files)).encode()).hexdigest()[:12]}"

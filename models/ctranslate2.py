@@ -8,6 +8,7 @@ k and v in one matrix (k with a bias of zeros), cross-attention q in one and k, 
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def model_parts(folder: Path) -> list[Path]:
     return [whole] if whole.is_file() else sorted(folder.glob("model.bin.part*"))
 
 
-def read_ctranslate2(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+def read_ctranslate2(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read a CTranslate2 Whisper folder.
 
     Returns:
@@ -40,9 +41,14 @@ def read_ctranslate2(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, obj
     content = b"".join(part.read_bytes() for part in model_parts(folder))
     variables = read_variables(content, folder)
     config_file = folder / "config.json"
-    config = json.loads(config_file.read_text(encoding="utf-8")) if config_file.is_file() else {}
-    config["heads"] = int(variables["decoder/num_heads"])
-    return rename(variables), config
+    try:
+        text = config_file.read_text(encoding="utf-8") if config_file.is_file() else "{}"
+        config = dict(json.loads(text), heads=int(variables["decoder/num_heads"]))
+        return rename(variables), config
+    except KeyError as error:
+        raise BeamlessError(f"{folder}: model.bin has no {error}; it is not a Whisper's") from None
+    except (ValueError, TypeError) as error:
+        raise BeamlessError(f"{config_file} is damaged ({error}); fetch it again") from None
 
 
 def read_variables(content: bytes, source: Path) -> dict[str, np.ndarray]:
@@ -57,7 +63,7 @@ def read_variables(content: bytes, source: Path) -> dict[str, np.ndarray]:
             raise BeamlessError(f"{source} holds a {specification}, not a Whisper")
         reader.number("I")
         return dict(reader.variable() for _ in range(reader.number("I")))
-    except (struct.error, ValueError, KeyError) as error:
+    except (struct.error, ValueError) as error:
         raise BeamlessError(f"{source}: model.bin is damaged ({error}); fetch it again") from None
 
 
@@ -80,7 +86,10 @@ class _Reader:
     def variable(self) -> tuple[str, np.ndarray]:
         name = self.text()
         shape = [self.number("I") for _ in range(self.number("B"))]
-        dtype = np.dtype(_DTYPES[self.number("B")])
+        stored = self.number("B")
+        if stored not in _DTYPES:
+            raise ValueError(f"{name} is of the unknown type {stored}")
+        dtype = np.dtype(_DTYPES[stored])
         count = self.number("I") // dtype.itemsize
         array = np.frombuffer(self.content, dtype, count, self.place).reshape(shape)
         self.place += array.nbytes
@@ -93,7 +102,7 @@ def rename(variables: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     Raises:
         BeamlessError: the weights are quantised (8 or 16 bit integers).
     """
-    if variables["encoder/conv1/weight"].dtype.kind != "f":
+    if any(array.ndim > 1 and array.dtype.kind != "f" for array in variables.values()):
         raise BeamlessError("this CTranslate2 model is quantised; take its float16 or float32 form")
     arrays: dict[str, np.ndarray] = {}
     for side in ("encoder", "decoder"):

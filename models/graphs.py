@@ -4,6 +4,8 @@ Dimension symbols are those of ``whisper.py``: M, F, S, P, d, H, e, L, V, C, B; 
 alignment heads.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import openvino as ov
 from openvino import Node
@@ -177,25 +179,25 @@ def _axis(value: int) -> Node:
     return op.constant(np.int32(value))
 
 
-def _linear(arrays: dict[str, np.ndarray], name: str, x: Node) -> Node:
+def _linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
     y = op.matmul(x, _constant(arrays[name + ".weight"]), transpose_a=False, transpose_b=True)
     bias = arrays.get(name + ".bias")
     return y if bias is None else op.add(y, _constant(bias))
 
 
-def _layer_norm(arrays: dict[str, np.ndarray], name: str, x: Node) -> Node:
+def _layer_norm(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
     y = op.mvn(x, op.constant(np.array([-1], np.int32)), True, LAYER_NORM_EPSILON, "inside_sqrt")
     y = op.multiply(y, _constant(arrays[name + ".weight"]))
     return op.add(y, _constant(arrays[name + ".bias"]))
 
 
-def _feed_forward(arrays: dict[str, np.ndarray], name: str, x: Node) -> Node:
+def _feed_forward(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
     y = _layer_norm(arrays, name + "final_layer_norm", x)
     y = op.gelu(_linear(arrays, name + "fc1", y), "erf")
     return op.add(x, _linear(arrays, name + "fc2", y))
 
 
-def _convolution(arrays: dict[str, np.ndarray], name: str, x: Node, stride: int) -> Node:
+def _convolution(arrays: Mapping[str, np.ndarray], name: str, x: Node, stride: int) -> Node:
     weight = _constant(arrays[name + ".weight"])
     y = op.convolution(x, weight, [stride], [1], [1], [1])
     return op.add(y, _constant(arrays[name + ".bias"].reshape(1, -1, 1)))

@@ -2,14 +2,24 @@
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from beamless.inference.atomic import replaced_atomically
+from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.cache import cache_folder
 from beamless.inference.errors import BeamlessError
 
-SHORT_NAMES = ("tiny.en", "tiny", "base.en", "base", "small.en", "small", "medium.en", "medium")
+SHORT_NAMES: tuple[str, ...] = (
+    "tiny.en",
+    "tiny",
+    "base.en",
+    "base",
+    "small.en",
+    "small",
+    "medium.en",
+    "medium",
+)
 SHORT_NAMES += ("large-v3", "large-v3-turbo")
 
 # package(s) whose files together are the model's folder, and the SHA-256 of its weights
@@ -24,7 +34,8 @@ PACKAGES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 
-HUB_FILES = ["config.json", "generation_config.json", "tokenizer.json", "model*.safetensors"]
+HUB_FILES = ["config.json", "generation_config.json", "tokenizer.json", "model.bin"]
+HUB_FILES += ["model.safetensors", "model-*.safetensors"]  # some also hold a float32 set beside
 
 
 def locate(name: str) -> Path:
@@ -53,33 +64,43 @@ def locate(name: str) -> Path:
 def from_package(name: str) -> Path | None:
     """Return the folder of a model that an installed package ships, or None without it.
 
-    A model that is spread over several packages is joined once in the cache folder.
+    The weights are hashed once, and a note of it kept in the cache folder. A model that is
+    spread over several packages is joined there.
 
     Raises:
         BeamlessError: the package's weights are not the ones that this version knows.
     """
     places, expected = PACKAGES[name]
-    folders = [_package_folder(place) for place in places]
-    if not all(folders):
+    folders = [folder for place in places if (folder := _package_folder(place))]
+    if len(folders) < len(places):
         return None
-    joined = cache_folder() / "models" / name
-    source = folders[0] if len(folders) == 1 else joined
-    verified = joined / "verified"
-    if verified.is_file() and verified.read_text(encoding="utf-8") == expected:
+    kept = cache_folder() / "models" / name
+    source = folders[0] if len(folders) == 1 else kept
+    note = kept / "verified"
+    files = sorted(file for folder in folders for file in folder.iterdir() if file.is_file())
+    known = "\n".join([expected, *(f"{file} {file.stat().st_size}" for file in files)])
+    if note.is_file() and note.read_text(encoding="utf-8") == known:
         return source
-    files = sorted(file for folder in folders if folder for file in folder.iterdir())
-    weights = sorted(file for file in files if file.name.startswith("model.bin"))
+    weights = sorted((f for f in files if f.name.startswith("model.bin")), key=lambda f: f.name)
     digest = hashlib.sha256()
-    with replaced_atomically(joined / "model.bin") as target, target.open("wb") as output:
-        for part in weights:
+    for part in weights:
+        digest.update(part.read_bytes())
+    if digest.hexdigest() != expected:
+        raise BeamlessError(f"the installed weights of {name} are damaged; reinstall {places[0]}")
+    if source == kept:
+        _join(weights, kept / "model.bin")
+        for file in files:
+            if file not in weights:
+                _join([file], kept / file.name)
+    write_text_atomically(note, known)
+    return source
+
+
+def _join(parts: Sequence[Path], whole: Path) -> None:
+    with replaced_atomically(whole) as target, target.open("wb") as output:
+        for part in parts:
             with part.open("rb") as content:
                 shutil.copyfileobj(content, output)
-        output.flush()
-        digest.update(target.read_bytes())
-    if digest.hexdigest() != expected:
-        (joined / "model.bin").unlink()
-        raise BeamlessError(f"the installed weights of {name} are damaged; reinstall {places[0]}")
-    return source
 
 
 def from_hub(name: str) -> Path:
@@ -94,8 +115,11 @@ def from_hub(name: str) -> Path:
     try:
         folder = snapshot_download(repository, revision=revision or None, allow_patterns=HUB_FILES)
     except Exception as error:  # the hub's client raises many kinds, network ones among them
-        reason = str(error).strip().splitlines()[0][:200]
-        raise BeamlessError(f"{name} could not be fetched from the hub ({reason})") from None
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise BeamlessError(
+            f"{name} could not be fetched from the hub ({reason}); "
+            "go online, or give the folder of a model"
+        ) from None
     return Path(folder)
 
 
@@ -104,4 +128,5 @@ def _package_folder(place: str) -> Path | None:
     found = find_spec(package)
     if found is None or found.origin is None:
         return None
-    return Path(found.origin).parent / inside
+    folder = Path(found.origin).parent / inside
+    return folder if folder.is_dir() else None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -92,6 +93,8 @@ def load_checkpoint(name: str) -> Checkpoint:
         suppress, begin = config.get("suppress_ids", []), config.get("suppress_ids_begin", [])
     else:
         arrays, config = read_transformers(folder)
+        if "decoder_attention_heads" not in config:
+            raise BeamlessError(f"{folder / 'config.json'} lacks decoder_attention_heads")
         heads = int(config["decoder_attention_heads"])
         suppress = config.get("suppress_tokens") or []
         begin = config.get("begin_suppress_tokens") or []
@@ -109,7 +112,7 @@ def load_checkpoint(name: str) -> Checkpoint:
     )
 
 
-def read_transformers(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+def read_transformers(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read a transformers folder: ``model.safetensors`` (or its shards) and its two configs.
 
     Raises:
@@ -118,17 +121,28 @@ def read_transformers(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, ob
     config_file = folder / "config.json"
     if not config_file.is_file():
         raise BeamlessError(f"{folder} holds no config.json; it is not a model's folder")
-    config = json.loads(config_file.read_text(encoding="utf-8"))
+    config = _json(config_file)
     if config.get("model_type") != "whisper":
         raise BeamlessError(f"{folder} holds a {config.get('model_type')!r} model, not a Whisper")
     generation = folder / "generation_config.json"
     if generation.is_file():
-        config |= json.loads(generation.read_text(encoding="utf-8"))
-    files = sorted(folder.glob("model*.safetensors"))
+        config |= _json(generation)
+    whole = folder / "model.safetensors"
+    files = [whole] if whole.is_file() else sorted(folder.glob("model-*.safetensors"))
     if not files:
         raise BeamlessError(f"{folder} holds no model.safetensors; other weight files are not read")
     arrays: dict[str, np.ndarray] = {}
     for file in files:
-        arrays |= load_file(file)
+        try:
+            arrays |= load_file(file)
+        except Exception as error:  # safetensors raises its own kind, NumPy others
+            raise BeamlessError(f"{file} cannot be read ({error}); fetch it again") from None
     arrays.pop("proj_out.weight", None)  # tied to the token embedding
     return {name: array.astype(np.float32) for name, array in arrays.items()}, config
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise BeamlessError(f"{file} is damaged ({error}); fetch it again") from None

@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -83,7 +83,6 @@ class CorpusWriter:
         self._rows: dict[str, bytes] = {}
         self._refused_ids: set[str] = set()
         self._folded: dict[str, str] = {}
-        self._seconds = 0.0
         self._open_folder(recipe)
         self._recover()
         self._metadata: BinaryIO = (self.folder / METADATA).open("ab")
@@ -161,11 +160,10 @@ class CorpusWriter:
         }
         row |= {"voice": voice} if voice else {}
         row |= {"augment": dict(augment)} if augment else {}
-        line = _line(extra | row)
+        line = _line(row | {name: value for name, value in extra.items() if name not in row})
         self._metadata.write(line)
         self._metadata.flush()
         self._rows[id] = line
-        self._seconds += row["duration"]
         return True
 
     def refuse(self, id: str, reason: str) -> None:
@@ -184,16 +182,8 @@ class CorpusWriter:
         ids = [id for id in order if id in self._rows] if order is not None else list(self._rows)
         if len(ids) != len(self._rows):
             raise BeamlessError(f"the order names {len(ids)} of {len(self._rows)} utterances")
-        content = b"".join(self._rows[id] for id in ids)
-        _rewrite(self.folder / METADATA, content)
-        counts = {
-            "utterances": len(ids),
-            "hours": round(self._seconds / 3600, 4),
-            "refused": dict(sorted(self.refused.items())),
-            "metadata_sha256": hashlib.sha256(content).hexdigest(),
-        }
-        write_text_atomically(self.folder / COMPLETE, json.dumps(counts, indent=2) + "\n")
-        return counts
+        _rewrite(self.folder / METADATA, b"".join(self._rows[id] for id in ids))
+        return _mark_complete(self.folder)
 
     def _open_folder(self, recipe: Mapping[str, Any]) -> None:
         canonical = json.dumps(recipe, sort_keys=True, ensure_ascii=False)
@@ -223,7 +213,6 @@ class CorpusWriter:
         for row, line in _whole_lines(self.folder / METADATA):
             if row["id"] not in self._rows and (self.folder / row["file_name"]).is_file():
                 self._rows[row["id"]] = line
-                self._seconds += row["duration"]
                 self._folded[row["id"].casefold()] = row["id"]
         _rewrite(self.folder / METADATA, b"".join(self._rows.values()))
         refused = _whole_lines(self.folder / REFUSED)
@@ -264,6 +253,43 @@ class CorpusWriter:
         self.refused[reason] += 1
 
 
+def drop_utterances(folder: Path, ids: Collection[str], reason: str) -> dict[str, Any]:
+    """Take utterances out of a complete corpus; they count as refused from then on.
+
+    Stopped in the middle, the same call finishes the work.
+
+    Raises:
+        BeamlessError: the corpus was not written by a ``CorpusWriter``.
+    """
+    if not (folder / RECIPE).is_file() or not (folder / COMPLETE).is_file():
+        raise BeamlessError(f"{folder} is not a complete corpus that this program made")
+    known = {row["id"] for row, _ in _whole_lines(folder / REFUSED)}
+    rows = _whole_lines(folder / METADATA)
+    dropped = [row for row, _ in rows if row["id"] in ids]
+    with (folder / REFUSED).open("ab") as journal:
+        for row in dropped:
+            if row["id"] not in known:
+                journal.write(_line({"id": row["id"], "reason": reason}))
+    _rewrite(folder / METADATA, b"".join(line for row, line in rows if row["id"] not in ids))
+    for row in dropped:
+        (folder / row["file_name"]).unlink(missing_ok=True)
+    return _mark_complete(folder)
+
+
+def _mark_complete(folder: Path) -> dict[str, Any]:
+    """Write the completion marker from what the folder holds, and return its counts."""
+    rows = [row for row, _ in _whole_lines(folder / METADATA)]
+    reasons = Counter(row["reason"] for row, _ in _whole_lines(folder / REFUSED))
+    counts = {
+        "utterances": len(rows),
+        "hours": round(sum(row["duration"] for row in rows) / 3600, 4),
+        "refused": dict(sorted(reasons.items())),
+        "metadata_sha256": hashlib.sha256((folder / METADATA).read_bytes()).hexdigest(),
+    }
+    write_text_atomically(folder / COMPLETE, json.dumps(counts, indent=2) + "\n")
+    return counts
+
+
 def _to_stored(samples: npt.NDArray[np.float32], rate: int) -> npt.NDArray[np.float32]:
     """Resample to 16 kHz and scale down what would pass full scale; float32 ``[n]``."""
     at_rate = np.asarray(samples, dtype=np.float32)
@@ -280,7 +306,7 @@ def _file_name(id: str) -> str:
     a URL would trip over get a plain name and a hash.
     """
     digest = hashlib.sha256(id.encode()).hexdigest()
-    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", id) and not id.endswith(".")
+    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", id) and not id.endswith(".")
     if not plain or _WINDOWS_DEVICES.match(id):
         id = "u-" + re.sub(r"[^A-Za-z0-9_-]+", "-", id)[:80] + "-" + digest[:12]
     return f"audio/{digest[:2]}/{id}.flac"

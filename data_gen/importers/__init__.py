@@ -25,7 +25,7 @@ from beamless.data_gen.importers import (
 )
 from beamless.data_gen.importers.joining import Unit, units
 from beamless.data_gen.importers.recording import Recording, UnreadableError
-from beamless.data_gen.importers.source import Layout, Source
+from beamless.data_gen.importers.source import Layout, Source, renamed
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import track
 
@@ -210,7 +210,7 @@ class _Job:
             first.license or self.license,
             voice=first.voice,
             augment=record if self.recipe else first.augment,
-            **first.extra,
+            **renamed(first.extra),
         )
 
 

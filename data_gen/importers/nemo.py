@@ -11,7 +11,6 @@ from beamless.data_gen.importers.source import (
     json_rows,
     tidy_id,
 )
-from beamless.data_gen.importers.tables import OWN
 
 READ = {"audio_filepath", "duration", "offset", "text", "speaker", "id"}
 
@@ -28,7 +27,6 @@ def read(source: Source) -> Iterator[Recording]:
             start = float(field_of(row, "offset", (int, float), where))
             end = start + float(field_of(row, "duration", (int, float), where))
             id = f"{id}-{round(start * 1000):08d}"
-        extra = {name: value for name, value in row.items() if name not in READ}
         yield Recording(
             str(row.get("id") or id),
             audio,
@@ -36,7 +34,7 @@ def read(source: Source) -> Iterator[Recording]:
             speaker=str(row.get("speaker") or ""),
             start=start,
             end=end,
-            extra={f"source_{name}" if name in OWN else name: extra[name] for name in extra},
+            extra={name: value for name, value in row.items() if name not in READ},
         )
 
 

@@ -11,6 +11,9 @@ from beamless.data_gen.corpora import json_object, numbered_lines
 from beamless.data_gen.importers.recording import Recording
 from beamless.inference.errors import BeamlessError
 
+TAKEN = {"id", "file_name", "text", "speaker", "duration", "source", "license", "voice", "augment"}
+"""Fields that a corpus has of its own."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -83,6 +86,12 @@ def audio_inside(root: Path, name: str, where: str) -> Path:
 def tidy_id(path: Path, root: Path) -> str:
     """Return an id for an audio file that a manifest gives none: its path without the suffix."""
     return Path(os.path.relpath(path, root)).with_suffix("").as_posix()
+
+
+def renamed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what else a layout says, under other names where a corpus has one of that name."""
+    taken = TAKEN | {"samples", "rate", "self"}
+    return {f"source_{name}" if name in taken else name: facts[name] for name in facts}
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -12,7 +12,6 @@ from beamless.data_gen.importers.source import Layout, Source, audio_inside, jso
 from beamless.inference.errors import BeamlessError
 
 FIELDS = ("audio", "text", "id", "speaker", "start", "end", "license")
-OWN = {"id", "file_name", "text", "speaker", "duration", "source", "license", "voice", "augment"}
 
 
 def table_rows(
@@ -57,10 +56,9 @@ def column_names(source: Source) -> dict[str, str]:
 
 
 def other_columns(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return what else a row says, under other names where the corpus has a field of that name."""
-    rest = {name: value for name, value in row.items() if name not in names.values()}
-    rest.pop("duration", None)
-    return {f"source_{name}" if name in OWN else name: value for name, value in rest.items()}
+    """Return the columns that hold none of ``FIELDS``."""
+    read = {*names.values(), "duration"}
+    return {name: value for name, value in row.items() if name not in read}
 
 
 def _recordings(source: Source, rows: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[Recording]:

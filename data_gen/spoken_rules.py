@@ -17,6 +17,7 @@ from beamless.data_gen.spoken_words import (
     ABBREVIATIONS,
     CODED,
     COINS,
+    DAY,
     MONTH,
     MONTHS,
     NUMBER,
@@ -152,11 +153,11 @@ DATES = _rules(
     (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)\b", _slashed_date),
     (r"\b(\d{4})-(\d\d)-(\d\d)\b", lambda m: _date(int(m[2]), int(m[3]), m[1], m[0])),
     (
-        rf"\b({MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}})\b)?",
+        rf"\b({MONTH}) ({DAY})(?:st|nd|rd|th)?\b(?:,? (\d{{4}})\b)?",
         lambda m: f"{_month(m[1])} {ordinal(m[2])}" + (f", {year(m[3])}" if m[3] else ""),
     ),
     (
-        rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({MONTH})(?: (\d{{4}})\b)?",
+        rf"\b({DAY})(?:st|nd|rd|th)?(?: of)? ({MONTH})(?: (\d{{4}})\b)?",
         lambda m: f"the {ordinal(m[1])} of {_month(m[2])}" + (f" {year(m[3])}" if m[3] else ""),
     ),
     (rf"\b({MONTH}),? (\d{{4}})\b", lambda m: f"{_month(m[1])} {year(m[2])}"),

@@ -1,6 +1,7 @@
 """Words and patterns of the rules from written to spoken English."""
 
 NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+DAY = r"0?[1-9]|[12]\d|3[01]"
 MONTHS = (
     "January",
     "February",

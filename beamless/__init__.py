@@ -11,10 +11,11 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "BeamlessError": "beamless.inference.errors",
     "Transcriber": "beamless.inference.transcribe",
+    "load": "beamless.transcribe",
     "Transcript": "beamless.inference.transcript",
 }
 
-__all__ = ["BeamlessError", "Transcriber", "Transcript", "__version__"]
+__all__ = ["BeamlessError", "Transcriber", "Transcript", "__version__", "load"]
 
 
 def __getattr__(name: str) -> object:

@@ -16,7 +16,7 @@ from beamless.inference.errors import BeamlessError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
-    "transcribe": ("beamless.inference.transcribe:transcribe", "recordings to text"),
+    "transcribe": ("beamless.transcribe:transcribe", "recordings to text"),
     "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
     "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
     "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
@@ -45,24 +45,37 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     texts = {param.arg_name: param.description for param in documentation.params}
     hints = get_type_hints(function)
     parameters = inspect.signature(function).parameters
-    own = {n for n in parameters if get_origin(hints[n]) is list or hints[n] is bool}
+    own = [n for n in parameters if get_origin(hints[n]) is list or hints[n] is bool]
     parser = ArgumentParser(
         prog=prog, description=documentation.short_description, exit_on_error=False
     )
     parser.add_argument("--config", action="config", help="a YAML file with any of these options")
-    parser.add_function_arguments(function, as_positional=True, skip=own)
-    for name in [name for name in parameters if name in own]:
-        default, text = parameters[name].default, texts.get(name)
-        if hints[name] is bool:
-            parser.add_argument("--" + name, action=ActionYesNo, default=default, help=text)
-            continue
-        kind = get_args(hints[name])[0]
-        if default is inspect.Parameter.empty:
-            parser.add_argument(name, type=kind, nargs="+", help=text)
-        else:
-            flag = "--" + name
-            parser.add_argument(flag, type=kind, nargs="+", default=default, help=text)
+    leading = own[:1] if own and next(iter(parameters)) == own[0] else []
+    for name in leading:
+        add_own(parser, parameters[name], hints[name], texts.get(name))
+    parser.add_function_arguments(function, as_positional=True, skip=set(own))
+    for name in own[len(leading) :]:
+        add_own(parser, parameters[name], hints[name], texts.get(name))
     return parser
+
+
+def add_own(
+    parser: ArgumentParser,
+    parameter: inspect.Parameter,
+    hint: Any,  # noqa: ANN401
+    text: str | None,
+) -> None:
+    """Add a parameter that takes several values, or is a switch."""
+    if hint is bool:
+        flag, default = "--" + parameter.name, parameter.default
+        parser.add_argument(flag, action=ActionYesNo, default=default, help=text)
+        return
+    kind = get_args(hint)[0]
+    if parameter.default is inspect.Parameter.empty:
+        parser.add_argument(parameter.name, type=kind, nargs="+", help=text)
+    else:
+        flag, default = "--" + parameter.name, parameter.default
+        parser.add_argument(flag, type=kind, nargs="+", default=default, help=text)
 
 
 def with_underscores(argument: str) -> str:

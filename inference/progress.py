@@ -1,6 +1,7 @@
 """Progress on standard error, so that standard output holds results only."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
@@ -14,13 +15,26 @@ def console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
-    """Yield ``items`` and show how many are done and how long the rest will take."""
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show how much of ``total`` is done; the block calls what it is given once for each."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console()) as progress:
-        yield from progress.track(items, total=total, description=description)
+    with Progress(*columns, console=console()) as shown:
+        task = shown.add_task(description, total=total)
+        yield lambda: shown.advance(task)
+
+
+def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+    """Yield ``items`` and show how many are done and how long the rest will take."""
+    if total is None:
+        items = list(items)
+        total = len(items)
+    with progress(description, total) as advance:
+        for item in items:
+            yield item
+            advance()

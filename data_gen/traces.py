@@ -1,0 +1,306 @@
+"""Traces: what the static greedy decoder saw at every step of a target, as Parquet.
+
+A folder ``traces/`` holds ``recipe.json`` and, for each policy and target, numbered shards:
+``teacher_forced/best/00000.parquet``. One row is one utterance along one target; T steps, the
+end token's among them; d the decoder's width; K candidates.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.inference.errors import BeamlessError
+
+if TYPE_CHECKING:
+    from datasets import Features
+
+Policy = Literal["teacher_forced", "on_policy"]
+TargetKind = Literal["beam", "best", "reference", "teacher"]
+TARGET_KINDS: tuple[TargetKind, ...] = ("beam", "best", "reference", "teacher")
+
+
+@dataclass(frozen=True)
+class TraceRecipe:
+    """What decides the numbers in a trace; traces of different recipes do not mix.
+
+    Attributes:
+        model: the checkpoint's name.
+        model_hash: its hash.
+        teacher: the larger model, or empty.
+        prompt: the ids that open every window.
+        beam_size, length_penalty: of the beam and the teacher's.
+        top_k: candidates kept a step.
+    """
+
+    model: str
+    model_hash: str
+    teacher: str
+    prompt: tuple[int, ...]
+    beam_size: int
+    length_penalty: float
+    top_k: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One utterance along one target.
+
+    Attributes:
+        id, speaker, source, text: the utterance's, from its corpus.
+        target: which kind of target.
+        policy: ``teacher_forced``: the steps stand on the target's own prefixes.
+        errors, words: word errors of the target's text against ``text``, and words of ``text``.
+        greedy_errors: word errors of the free greedy decode.
+        hidden: the decoder's last hidden states, float16 [T, d].
+        top_ids, top_logprobs: the K likeliest tokens after suppression, int32 and float32 [T, K].
+        log_sum_exp: of the suppressed logits, float32 [T].
+        target_ids: what the target says next, int32 [T]; the end token last.
+        acceptable: other tokens [T, …] that are as good as the target's, by the policy.
+    """
+
+    id: str
+    speaker: str
+    source: str
+    text: str
+    target: TargetKind
+    policy: Policy
+    errors: int
+    words: int
+    greedy_errors: int
+    hidden: np.ndarray
+    top_ids: np.ndarray
+    top_logprobs: np.ndarray
+    log_sum_exp: np.ndarray
+    target_ids: np.ndarray
+    acceptable: Sequence[Sequence[int]] = ()
+
+
+def features(width: int, top_k: int) -> "Features":
+    """Return the Parquet schema, as Hugging Face ``datasets`` names it."""
+    from datasets import Array2D, Features, List, Value
+
+    texts = dict.fromkeys(("id", "speaker", "source", "text", "target", "policy"), Value("string"))
+    counts = dict.fromkeys(("errors", "words", "greedy_errors"), Value("int32"))
+    return Features(
+        {
+            **texts,
+            **counts,
+            "hidden": Array2D((None, width), "float16"),
+            "top_ids": Array2D((None, top_k), "int32"),
+            "top_logprobs": Array2D((None, top_k), "float32"),
+            "log_sum_exp": List(Value("float32")),
+            "target_ids": List(Value("int32")),
+            "acceptable": List(List(Value("int32"))),
+        }
+    )
+
+
+def open_traces(folder: Path, recipe: TraceRecipe) -> None:
+    """Begin a folder of traces, or go on with one of the same recipe.
+
+    Raises:
+        BeamlessError: the folder holds something else, or traces of another recipe.
+    """
+    if not folder.exists() or not any(folder.iterdir()):
+        text = json.dumps(asdict(recipe), indent=2, ensure_ascii=False)
+        write_text_atomically(folder / "recipe.json", text + "\n")
+        return
+    present = read_recipe(folder)
+    for name, value in asdict(recipe).items():
+        there = getattr(present, name)
+        if there != value:
+            raise BeamlessError(
+                f"{folder} holds traces with {name} {there!r}, not {value!r}; name another folder"
+            )
+
+
+def read_recipe(folder: Path) -> TraceRecipe:
+    """Read a trace folder's recipe.
+
+    Raises:
+        BeamlessError: the folder holds no traces.
+    """
+    file = folder / "recipe.json"
+    if not file.is_file():
+        raise BeamlessError(f"{folder} holds no traces (no recipe.json); make them with collect")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return TraceRecipe(**{**content, "prompt": tuple(content["prompt"])})
+    except (ValueError, KeyError, TypeError):
+        raise BeamlessError(f"{folder} holds no traces: recipe.json is of another kind") from None
+
+
+def shard_path(folder: Path, policy: Policy, target: TargetKind, index: int) -> Path:
+    """Return where a shard lies."""
+    return folder / policy / target / f"{index:05d}.parquet"
+
+
+def write_shard(
+    path: Path, traces: Sequence[Trace], planned: Sequence[str], recipe: TraceRecipe, width: int
+) -> None:
+    """Write a shard, whole or not at all.
+
+    Args:
+        path: where.
+        traces: its rows; fewer than planned where utterances were refused.
+        planned: the ids of all utterances that it answers for.
+        recipe: how the traces were made.
+        width: d.
+    """
+    from datasets import Dataset
+    from pyarrow import parquet
+
+    columns: dict[str, list[Any]] = {name: [] for name in features(width, recipe.top_k)}
+    for trace in traces:
+        for name, values in columns.items():
+            values.append(getattr(trace, name))
+    table = Dataset.from_dict(columns, features=features(width, recipe.top_k)).data.table
+    notes = {**(table.schema.metadata or {}), _PLANNED: json.dumps(list(planned)).encode()}
+    with replaced_atomically(path) as temporary:
+        parquet.write_table(table.replace_schema_metadata(notes), temporary)
+
+
+_PLANNED = b"beamless_planned_ids"
+
+
+def planned_ids(path: Path) -> list[str]:
+    """Return the ids that a shard answers for, from its schema alone.
+
+    Raises:
+        BeamlessError: the shard is damaged.
+    """
+    from pyarrow import ArrowInvalid, parquet
+
+    try:
+        notes = parquet.read_schema(path).metadata or {}
+    except (ArrowInvalid, OSError) as error:
+        raise BeamlessError(f"{path} is damaged ({error}); remove it and collect again") from None
+    return list(json.loads(notes.get(_PLANNED, b"[]")))
+
+
+def pending_shards(
+    folder: Path, policy: Policy, target: TargetKind, ids: Sequence[str], shard_size: int
+) -> dict[int, list[str]]:
+    """Plan what is left to do: shard numbers and the ids of each.
+
+    What was left is cut into shards in the order of ``ids``, under the lowest free numbers, so
+    that a run that was stopped, whichever of its shards were done, ends with the same files as
+    one that was not; utterances that came later get shards of their own.
+    """
+    there = sorted((folder / policy / target).glob("*.parquet"))
+    done = {identifier for path in there for identifier in planned_ids(path)}
+    taken = {int(path.stem) for path in there}
+    left = [identifier for identifier in ids if identifier not in done]
+    parts = [left[at : at + shard_size] for at in range(0, len(left), shard_size)]
+    free = (number for number in count() if number not in taken)
+    return dict(zip(free, parts, strict=False))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Traces as flat arrays over all their N steps.
+
+    Attributes:
+        hidden: float16 [N, d].
+        target_ids: int32 [N].
+        top_ids, top_logprobs: [N, K].
+        log_sum_exp: [N].
+        starts: where each trace begins, [R + 1]; the last one is N.
+        rows: the traces' other columns, [R].
+        acceptable: per step, the tokens that are as good as the target's.
+    """
+
+    hidden: np.ndarray
+    target_ids: np.ndarray
+    top_ids: np.ndarray
+    top_logprobs: np.ndarray
+    log_sum_exp: np.ndarray
+    starts: np.ndarray
+    rows: list[Mapping[str, Any]]
+    acceptable: list[list[int]]
+
+
+def shards(folder: Path, policies: Sequence[str], targets: Sequence[str]) -> list[Path]:
+    """Return the shards of some policies and targets, in order.
+
+    Raises:
+        BeamlessError: there is none.
+    """
+    read_recipe(folder)
+    found = [
+        p for c in policies for t in targets for p in sorted((folder / c / t).glob("*.parquet"))
+    ]
+    if not found:
+        wanted = f"{', '.join(policies)} × {', '.join(targets)}"
+        raise BeamlessError(f"{folder} holds no traces of {wanted}; collect them first")
+    return found
+
+
+def read_steps(
+    folder: Path,
+    targets: Sequence[str],
+    policies: Sequence[str] = ("teacher_forced",),
+) -> Steps:
+    """Read traces as flat arrays.
+
+    Raises:
+        BeamlessError: the folder holds none of these, or a shard is damaged.
+    """
+    tables = [_read_table(path) for path in shards(folder, policies, targets)]
+    parts = [_flatten(table) for table in tables if table.num_rows]
+    lengths = np.concatenate([[0], *(part.pop("lengths") for part in parts)])
+    rows = [row for table in tables for row in table.select(_TEXT_COLUMNS).to_pylist()]
+    acceptable = [step for table in tables for r in table["acceptable"].to_pylist() for step in r]
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    starts = np.cumsum(lengths)
+    return Steps(**arrays, starts=starts, rows=rows, acceptable=acceptable)
+
+
+_TEXT_COLUMNS = [
+    "id",
+    "speaker",
+    "source",
+    "text",
+    "target",
+    "policy",
+    "errors",
+    "words",
+    "greedy_errors",
+]
+
+
+def _read_table(path: Path) -> Any:  # noqa: ANN401
+    from pyarrow import ArrowInvalid, parquet
+
+    try:
+        return parquet.read_table(path)
+    except (ArrowInvalid, OSError) as error:
+        raise BeamlessError(f"{path} is damaged ({error}); remove it and collect again") from None
+
+
+def _flatten(table: Any) -> dict[str, np.ndarray]:  # noqa: ANN401
+    lengths = np.array([len(ids) for ids in table["target_ids"]], np.int64)
+    flat: dict[str, np.ndarray] = {"lengths": lengths}
+    for name in ("target_ids", "log_sum_exp"):
+        flat[name] = table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    for name in ("hidden", "top_ids", "top_logprobs"):
+        array = table[name].combine_chunks()
+        array = getattr(array, "storage", array).flatten()
+        values = array.flatten().to_numpy(zero_copy_only=False)
+        flat[name] = values.reshape(int(lengths.sum()), -1)
+    return flat
+
+
+def rows_of(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield every trace's text columns and number of steps, shard by shard."""
+    for path in sorted(folder.glob("*/*/*.parquet")):
+        table = _read_table(path).select([*_TEXT_COLUMNS, "target_ids"])
+        for row in table.to_pylist():
+            row["steps"] = len(row.pop("target_ids"))
+            yield row

@@ -1,0 +1,177 @@
+"""``beamless train``: traces to a corrector."""
+
+import logging
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beamless.data_gen.traces import Policy, TargetKind
+from beamless.inference.atomic import write_text_atomically
+from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import console
+from beamless.models.corrector import CorrectorConfig, save_corrector
+from beamless.models.whisper import load_checkpoint
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+    from beamless.training.module import CorrectorModule
+
+
+def train(
+    traces: list[Path],
+    out: Path,
+    *,
+    model: str | None = None,
+    targets: list[TargetKind] = ["best"],  # noqa: B006
+    policies: list[Policy] = ["teacher_forced"],  # noqa: B006
+    dev: Path | None = None,
+    history: int = 1,
+    units: int = 1024,
+    epochs: int = 3,
+    batch_size: int = 256,
+    learning_rate: float = 5e-4,
+    weight_decay: float = 0.01,
+    dropout: float = 0.1,
+    kl_weight: float = 0.3,
+    seed: int = 0,
+) -> None:
+    """Train a corrector; a stopped run goes on from its last epoch.
+
+    Args:
+        traces: folders that collect made, of one model.
+        out: the corrector's folder; new, or one that the same command began.
+        model: the model's name, if it is no longer known under the one in the traces.
+        targets: what to learn from, any of those collected.
+        policies: teacher_forced, on_policy, or both.
+        dev: traces of other speakers, to watch.
+        history: hidden states of earlier steps that it sees.
+        units: its hidden units.
+        epochs: times through all traces.
+        batch_size: steps in a batch.
+        learning_rate: of AdamW, at the start.
+        weight_decay: of AdamW.
+        dropout: on the network's input and hidden units.
+        kl_weight: pull towards the base model where it agrees with the target.
+        seed: of weights and order; the same seed gives the same corrector.
+    """
+    import torch
+
+    from beamless.training.module import CorrectorModule
+    from beamless.training.steps import StepsDataset, concatenate, read_training_steps
+
+    _silence_lightning()
+    recipe = {name: _plain(value) for name, value in locals().items() if name in _RECIPE}
+    _open_folder(out, recipe)
+    parts, traced_model, model_hash = read_training_steps(traces, targets, policies)
+    checkpoint = load_checkpoint(model or traced_model)
+    if checkpoint.hash != model_hash:
+        raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
+    data = StepsDataset(concatenate(parts), history)
+    torch.manual_seed(seed)
+    config = CorrectorConfig("shift", model_hash, checkpoint.sizes.width, history, units)
+    module = CorrectorModule(
+        checkpoint,
+        config,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        dropout=dropout,
+        kl_weight=kl_weight,
+        seed=seed,
+    )
+    watched = None
+    if dev is not None:
+        dev_parts, _, _ = read_training_steps([dev], targets, policies)
+        watched = StepsDataset(concatenate(dev_parts), history).loader(batch_size, False, seed)
+    agreeing = float(data.agrees.float().mean())
+    console().print(
+        f"{len(data)} steps, {1 - agreeing:.1%} of which greedy misses; "
+        f"{sum(p.numel() for p in module.network.parameters()):,} parameters"
+    )
+    _fit(module, data.loader(batch_size, True, seed), watched, out, epochs)
+    _save(module, out, recipe, len(data))
+
+
+_RECIPE = (
+    "traces",
+    "targets",
+    "policies",
+    "history",
+    "units",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "weight_decay",
+    "dropout",
+    "kl_weight",
+    "seed",
+)
+
+
+def _plain(value: object) -> object:
+    return (
+        [Path(v).name if isinstance(v, Path) else v for v in value]
+        if isinstance(value, list)
+        else value
+    )
+
+
+def _open_folder(out: Path, recipe: dict[str, Any]) -> None:
+    import json
+
+    text = json.dumps(recipe, indent=2) + "\n"
+    file = out / "recipe.json"
+    if (out / "corrector.json").is_file():
+        raise BeamlessError(f"{out} holds a finished corrector; name another folder")
+    if out.exists() and any(out.iterdir()):
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            raise BeamlessError(f"{out} exists and is no training of this recipe; name another")
+        return
+    write_text_atomically(file, text)
+
+
+def _fit(
+    module: "CorrectorModule",
+    loader: "DataLoader[int]",
+    watched: "DataLoader[int] | None",
+    out: Path,
+    epochs: int,
+) -> None:
+    import lightning
+    from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+
+    keep = ModelCheckpoint(out / "checkpoints", save_last=True, save_top_k=1, monitor=None)
+    trainer = lightning.Trainer(
+        max_epochs=epochs,
+        accelerator="auto",
+        deterministic=True,
+        callbacks=[keep, RichProgressBar()],
+        logger=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        gradient_clip_val=1.0,
+    )
+    last = out / "checkpoints" / "last.ckpt"
+    trainer.fit(
+        module,
+        loader,
+        watched,
+        ckpt_path=str(last) if last.is_file() else None,
+        weights_only=True,
+    )
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+
+
+def _save(module: "CorrectorModule", out: Path, recipe: dict[str, Any], steps: int) -> None:
+    from beamless.training.networks import to_corrector
+
+    corrector = to_corrector(module.network.eval(), {**recipe, "steps": steps})
+    save_corrector(corrector, out)
+    console().print(f"wrote {out} ({corrector.parameters:,} parameters)")
+
+
+def _silence_lightning() -> None:
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="lightning")

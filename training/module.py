@@ -1,0 +1,91 @@
+"""The corrector as a Lightning module: one training step, one validation step, one optimiser."""
+
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from torch import Tensor
+
+from beamless.models.corrector import CorrectorConfig
+from beamless.models.whisper import Checkpoint
+from beamless.training.networks import ShiftNetwork
+from beamless.training.objectives import correction_loss
+from beamless.training.steps import Batch
+
+
+class CorrectorModule(lightning.LightningModule):
+    """Trains a shift network against a frozen output projection [V, d]."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        config: CorrectorConfig,
+        *,
+        learning_rate: float,
+        weight_decay: float,
+        dropout: float,
+        kl_weight: float,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.network = ShiftNetwork(config, dropout, seed)
+        self._rate, self._decay, self._kl_weight = learning_rate, weight_decay, kl_weight
+        embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
+        self.register_buffer("embedding", torch.from_numpy(embedding), persistent=False)
+        always = _bias(checkpoint.sizes.vocabulary, checkpoint.suppress_tokens)
+        begin = _bias(checkpoint.sizes.vocabulary, checkpoint.begin_suppress_tokens)
+        self.register_buffer("always", always, persistent=False)
+        self.register_buffer("begin", begin, persistent=False)
+
+    def logits(self, hidden: Tensor, first: Tensor) -> Tensor:
+        """Project hidden states [N, d] to logits [N, V], suppressed tokens at minus infinity."""
+        logits = hidden @ self.embedding.T + self.always
+        logits[first] += self.begin
+        return logits
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Return a batch's loss."""
+        shifted = batch.hidden + self.network(batch.hidden, batch.history)
+        with torch.no_grad():
+            base = self.logits(batch.hidden, batch.first)
+        corrected = self.logits(shifted, batch.first)
+        return correction_loss(corrected, base, batch.targets, batch.agrees, self._kl_weight)
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        """Lightning's hook."""
+        loss = self.loss(batch)
+        self.log("loss", loss, prog_bar=True, batch_size=len(batch.targets))
+        return loss
+
+    def validation_step(self, batch: Batch, index: int) -> None:
+        """Log the loss and how many differing steps are fixed and agreeing ones harmed."""
+        size = len(batch.targets)
+        shifted = batch.hidden + self.network(batch.hidden, batch.history)
+        right = self.logits(shifted, batch.first).argmax(dim=1) == batch.targets
+        self.log("dev_loss", self.loss(batch), prog_bar=True, batch_size=size)
+        for name, value, rows in (
+            ("fixed", right, ~batch.agrees),
+            ("harmed", ~right, batch.agrees),
+        ):
+            count = int(rows.sum())
+            if count:
+                self.log(name, value[rows].float().mean(), prog_bar=True, batch_size=count)
+
+    def configure_optimizers(self) -> Any:  # noqa: ANN401 - Lightning's own union of types
+        """AdamW, its rate falling to zero along a cosine over the whole training."""
+        optimizer = torch.optim.AdamW(
+            self.network.parameters(), self._rate, weight_decay=self._decay
+        )
+        steps = int(self.trainer.estimated_stepping_batches)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, steps))
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
+        }
+
+
+def _bias(vocabulary: int, tokens: tuple[int, ...]) -> Tensor:
+    bias = torch.zeros(vocabulary)
+    bias[list(tokens)] = -torch.inf
+    return bias

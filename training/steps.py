@@ -1,0 +1,106 @@
+"""Traces as batches of steps for a corrector: hidden states, what came before, and the target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from beamless.data_gen.traces import Steps, read_recipe, read_steps
+from beamless.inference.errors import BeamlessError
+
+
+@dataclass
+class Batch:
+    """N steps; not frozen, since Lightning moves its tensors to a device in place.
+
+    Attributes:
+        hidden: [N, d]; history: the W hidden states before, [N, W·d], zeros where there are none.
+        targets: ids [N].
+        agrees: the base model's best token is the target, [N].
+        first: the step opens a text, [N].
+    """
+
+    hidden: Tensor
+    history: Tensor
+    targets: Tensor
+    agrees: Tensor
+    first: Tensor
+
+
+class StepsDataset(Dataset[int]):
+    """All steps of some traces, in memory."""
+
+    def __init__(self, steps: Steps, history: int) -> None:
+        self.hidden = torch.from_numpy(np.array(steps.hidden))
+        self.targets = torch.from_numpy(steps.target_ids.astype(np.int64))
+        self.agrees = torch.from_numpy(steps.top_ids[:, 0] == steps.target_ids)
+        self.first = torch.zeros(len(self.targets), dtype=torch.bool)
+        self.first[torch.from_numpy(steps.starts[:-1])] = True
+        lengths = np.diff(steps.starts)
+        self._start = torch.from_numpy(np.repeat(steps.starts[:-1], lengths))
+        self._history = history
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def batch(self, indices: Sequence[int]) -> Batch:
+        """Gather steps by their indices."""
+        at = torch.as_tensor(indices)
+        before = []
+        for back in range(self._history, 0, -1):
+            inside = (at - back >= self._start[at])[:, None]
+            before.append(torch.where(inside, self.hidden[(at - back).clamp(min=0)].float(), 0.0))
+        return Batch(
+            hidden=self.hidden[at].float(),
+            history=torch.cat(before, dim=1) if before else torch.zeros(len(at), 0),
+            targets=self.targets[at],
+            agrees=self.agrees[at],
+            first=self.first[at],
+        )
+
+    def loader(self, batch_size: int, shuffle: bool, seed: int) -> DataLoader[int]:
+        """Return batches, in an order that the seed fixes."""
+        generator = torch.Generator().manual_seed(seed)
+        return DataLoader(self, batch_size, shuffle, collate_fn=self.batch, generator=generator)
+
+
+def read_training_steps(
+    folders: Sequence[Path], targets: Sequence[str], policies: Sequence[str]
+) -> tuple[list[Steps], str, str]:
+    """Read the traces of several folders.
+
+    Returns:
+        Each folder's steps, and the name and the hash of the one model that made them.
+
+    Raises:
+        BeamlessError: traces of two models, or none.
+    """
+    recipes = [read_recipe(folder) for folder in folders]
+    if len({recipe.model_hash for recipe in recipes}) != 1:
+        named = ", ".join(f"{f} ({r.model})" for f, r in zip(folders, recipes, strict=True))
+        raise BeamlessError(f"these traces come from different models: {named}")
+    steps = [read_steps(folder, targets, policies) for folder in folders]
+    return steps, recipes[0].model, recipes[0].model_hash
+
+
+def concatenate(parts: Sequence[Steps]) -> Steps:
+    """Join the steps of several folders."""
+    offsets = np.cumsum([0, *(part.starts[-1] for part in parts)])
+    starts = [part.starts[:-1] + offset for part, offset in zip(parts, offsets, strict=False)]
+    return Steps(
+        hidden=np.concatenate([part.hidden for part in parts]),
+        target_ids=np.concatenate([part.target_ids for part in parts]),
+        top_ids=np.concatenate([part.top_ids for part in parts]),
+        top_logprobs=np.concatenate([part.top_logprobs for part in parts]),
+        log_sum_exp=np.concatenate([part.log_sum_exp for part in parts]),
+        starts=np.concatenate([*starts, offsets[-1:]]),
+        rows=[row for part in parts for row in part.rows],
+        acceptable=[step for part in parts for step in part.acceptable],
+    )

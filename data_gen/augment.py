@@ -3,7 +3,9 @@
 import dataclasses
 import hashlib
 import math
-from collections.abc import Mapping
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +68,8 @@ def augmented(
     for number, (name, step) in enumerate(recipe.steps):
         rng = generator(recipe.seed, utterance_id, f"{number}:{name}")
         if rng.random() < step.p and len(samples):
-            changed, done = step.apply(samples, rate, rng)
+            with _global_generators_seeded(rng):
+                changed, done = step.apply(samples, rate, rng)
             if done:
                 samples = np.asarray(changed, dtype=np.float32)
                 record[name] = done
@@ -78,6 +81,20 @@ def generator(seed: int, *names: str) -> np.random.Generator:
     """Return a random generator that belongs to ``seed`` and ``names`` on every machine."""
     digest = hashlib.sha256("\0".join([str(seed), *names]).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8], "big"))
+
+
+@contextmanager
+def _global_generators_seeded(rng: np.random.Generator) -> Iterator[None]:
+    """Seed Python's and NumPy's global generators for the block, then put them back."""
+    plain, numpy = random.getstate(), np.random.get_state()
+    seed = int(rng.integers(2**32))
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(plain)
+        np.random.set_state(numpy)
 
 
 def load_recipe(path: Path) -> Recipe:

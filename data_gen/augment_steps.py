@@ -1,13 +1,11 @@
 """The steps of an augmentation recipe: each changes samples and says what it did.
 
-Random numbers come from the generator that is passed in. audiomentations draws from the global
-ones: they are seeded around each of its calls and put back, so that nothing else is disturbed.
+Settings are drawn from the generator that is passed in. audiomentations draws from the global
+ones besides: ``augment.augmented`` seeds them for each step and puts them back.
 """
 
 import io
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -111,8 +109,7 @@ class Room:
             leave_length_unchanged=True,
             p=1.0,
         )
-        with _seeded(rng):
-            heard = simulate(samples, rate)
+        heard = simulate(samples, rate)
         size = [round(float(simulate.parameters[f"size_{axis}"]), 2) for axis in "xyz"]
         loudness = _rms(samples) / max(_rms(heard), 1e-9)
         return heard * np.float32(loudness), {"rt60": time, "distance": metres, "size": size}
@@ -136,8 +133,7 @@ class Noise:
         files = noise_files(self.folder)
         file, ratio = files[int(rng.integers(len(files)))], _drawn(self.snr, rng)
         mix = _audiomentations().AddBackgroundNoise(file, ratio, ratio, p=1.0)
-        with _seeded(rng):
-            mixed = mix(samples, rate)
+        mixed = mix(samples, rate)
         if mixed is samples:  # the file holds silence
             return samples, {}
         offset = round(float(mix.parameters["offset"]), 3)
@@ -290,20 +286,6 @@ def _drawn(span: Range, rng: np.random.Generator) -> float:
 
 def _rms(samples: Samples) -> float:
     return float(np.sqrt(np.mean(np.square(samples, dtype=np.float64)))) if len(samples) else 0.0
-
-
-@contextmanager
-def _seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Seed the global generators from ``rng`` for the block, then put them back."""
-    plain, numpy = random.getstate(), np.random.get_state()
-    seed = int(rng.integers(2**32))
-    random.seed(seed)
-    np.random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(plain)
-        np.random.set_state(numpy)
 
 
 def _audiomentations() -> Any:  # noqa: ANN401 - a module

@@ -1,7 +1,5 @@
 """``beamless corpus``: whether a corpus is sound, what it holds, and taking bad parts out."""
 
-import hashlib
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +12,9 @@ from beamless.data_gen.corpus_writer import (
     MAX_SECONDS,
     METADATA,
     RECIPE,
+    completed_hash,
     drop_utterances,
+    metadata_hash,
     summary_of,
 )
 from beamless.data_gen.importers.recording import RATE, Recording, UnreadableError, samples_of
@@ -63,7 +63,7 @@ def corpus(
         )
         sys.stdout.write(summary + "\n")
     else:
-        bad = worse_than(max_wer, page.with_suffix(".jsonl"))
+        bad = worse_than(max_wer, page.with_suffix(".jsonl"), folder.resolve())
         counts = drop_utterances(folder.resolve(), bad, f"heard with a WER above {max_wer:g}")
         sys.stdout.write(summary_of(folder, counts) + "\n")
 
@@ -100,13 +100,10 @@ def _marker_faults(folder: Path) -> Iterator[str]:
     if not (folder / COMPLETE).is_file():
         yield "it is unfinished; run the command that makes it again"
         return
-    try:
-        stated = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))["metadata_sha256"]
-    except (ValueError, KeyError, TypeError):
+    stated = completed_hash(folder)
+    if stated is None:
         yield f"{COMPLETE} cannot be read"
-        return
-    content = (folder / METADATA).read_bytes() if (folder / METADATA).is_file() else b""
-    if hashlib.sha256(content).hexdigest() != stated:
+    elif stated != metadata_hash(folder):
         yield f"{METADATA} was changed after the corpus was completed"
 
 

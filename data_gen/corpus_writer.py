@@ -276,6 +276,23 @@ def drop_utterances(folder: Path, ids: Collection[str], reason: str) -> dict[str
     return _mark_complete(folder)
 
 
+def metadata_hash(folder: Path) -> str:
+    """Return the SHA-256 of a corpus's ``metadata.jsonl``, empty if there is none."""
+    path = folder / METADATA
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def completed_hash(folder: Path) -> str | None:
+    """Return the hash that ``metadata.jsonl`` had when the corpus was completed.
+
+    None where there is no marker, or one that cannot be read.
+    """
+    try:
+        return str(json.loads((folder / COMPLETE).read_text(encoding="utf-8"))["metadata_sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _mark_complete(folder: Path) -> dict[str, Any]:
     """Write the completion marker from what the folder holds, and return its counts."""
     rows = [row for row, _ in _whole_lines(folder / METADATA)]
@@ -284,7 +301,7 @@ def _mark_complete(folder: Path) -> dict[str, Any]:
         "utterances": len(rows),
         "hours": round(sum(row["duration"] for row in rows) / 3600, 4),
         "refused": dict(sorted(reasons.items())),
-        "metadata_sha256": hashlib.sha256((folder / METADATA).read_bytes()).hexdigest(),
+        "metadata_sha256": metadata_hash(folder),
     }
     write_text_atomically(folder / COMPLETE, json.dumps(counts, indent=2) + "\n")
     return counts

@@ -1,6 +1,5 @@
 """What a corpus sounds like, measured utterance by utterance and shown on one page."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ import numpy as np
 import soundfile
 
 from beamless.data_gen.corpora import Utterance, json_object, numbered_lines, read_corpus
-from beamless.data_gen.corpus_writer import METADATA
+from beamless.data_gen.corpus_writer import completed_hash, metadata_hash
 from beamless.data_gen.importers.recording import (
     Recording,
     Samples,
@@ -86,7 +85,7 @@ def report(
         raise BeamlessError(f"{page} exists; name another with --out, or remove it")
     utterances = read_corpus(folder)[:limit]
     plan = {
-        "metadata_sha256": hashlib.sha256((folder / METADATA).read_bytes()).hexdigest(),
+        "metadata_sha256": metadata_hash(folder),
         "model": model,
         "language": language,
     }
@@ -162,18 +161,23 @@ def clipped_share(samples: Samples) -> float:
     return round(float(runs[runs >= CLIPPED_RUN].sum()) / len(samples), 6)
 
 
-def worse_than(bound: float, figures: Path) -> set[str]:
-    """Return the ids of a report that were heard with a WER above ``bound``.
+def worse_than(bound: float, figures: Path, folder: Path) -> set[str]:
+    """Return the ids of a corpus that its report heard with a WER above ``bound``.
 
     Raises:
-        BeamlessError: there are no figures, or no model has listened.
+        BeamlessError: there are no figures, they are of another corpus or of what it was before
+            it was changed, or no model has listened.
     """
     if not figures.is_file():
         raise BeamlessError(f"there are no figures {figures}; run 'beamless corpus report' first")
-    rows = _rows(figures)
-    if not any(row.get("wer") is not None for row in rows[1:]):
+    plan, *rows = _rows(figures) or [{}]
+    if plan.get("metadata_sha256") not in (metadata_hash(folder), completed_hash(folder)):
+        raise BeamlessError(
+            f"{figures} is of another corpus, or of an earlier {folder}; report anew"
+        )
+    if not any(row.get("wer") is not None for row in rows):
         raise BeamlessError(f"nobody listened for {figures}; run the report with --model")
-    return {row["id"] for row in rows[1:] if (row["wer"] or 0.0) > bound}
+    return {row["id"] for row in rows if (row["wer"] or 0.0) > bound}
 
 
 def summary_of_figures(measured: list[Figures], bound: float) -> str:

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
     "transcribe": ("beamless.transcribe:transcribe", "recordings to text"),
     "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
+    "texts": ("beamless.data_gen.texts:texts", "sentences to be spoken, from many sources"),
     "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
     "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
     "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),

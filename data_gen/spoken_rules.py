@@ -18,6 +18,7 @@ from beamless.data_gen.spoken_words import (
     CODED,
     COINS,
     DAY,
+    LETTERED,
     MONTH,
     MONTHS,
     NUMBER,
@@ -61,9 +62,9 @@ def _time(m: Match[str]) -> str:
 
 
 def _half(m: Match[str]) -> str:
-    """Words of a last group such as ``p.m.``; the stop that ends the text stays."""
+    """Letters of a last group such as ``p.m.``; the stop that ends the text stays."""
     half = m.group(len(m.groups()))
-    return f"{half[0].lower()} m" + ("." if half[-1] == "." and m.end() == len(m.string) else "")
+    return f"{half[0].upper()}M" + ("." if half[-1] == "." and m.end() == len(m.string) else "")
 
 
 def _date(month: int, day: int, number: str, whole: str) -> str:
@@ -125,8 +126,13 @@ def _address(m: Match[str]) -> str:
     return m[0].replace("@", " at ").replace(".", " dot ").replace("_", " underscore ")
 
 
+def _letters(text: str, between: str = " ") -> str:
+    """Letters one by one; a single A would be read as the article."""
+    return between.join("ay" if c in "Aa" else c for c in text if c.isalpha())
+
+
 def _initials(m: Match[str]) -> str:
-    return " ".join(m[0].split(".")[:-1]) + ("." if m.end() == len(m.string) else "")
+    return _letters(m[0]) + ("." if m.end() == len(m.string) else "")
 
 
 def _rules(*pairs: tuple[str, Callable[[Match[str]], str]]) -> tuple[Rule, ...]:
@@ -146,6 +152,10 @@ TITLES = _rules(
     (r"\bSt\.(?=\W|$)", lambda m: "Street"),
 )
 ADDRESSES = _rules(
+    (
+        r"\b([A-Z]{1,3}) ?& ?([A-Z]{1,3})\b",
+        lambda m: f"{_letters(m[1])} and {_letters(m[2])}",
+    ),
     (r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b", _address),
     (r"\b(?:www\.)?[a-z0-9-]+\.(?:com|org|net|edu|gov|io)\b", _address),
 )
@@ -193,7 +203,10 @@ MONEY = _rules(
 CODES = _rules(
     (r"(?<!\w)(?:\+?1[- ])?\(?\d{3}\)?[-. ]\d{3}[-.]\d{4}\b", _phone),
     (r"(?<![\w-])\d{3}-\d{4}\b(?!-)", _phone),
-    (rf"(?i:\b({CODED})) #?(\d{{3,}})\b(?![.,:/]\d)", lambda m: f"{m[1]} {digits(m[2])}"),
+    (
+        rf"(?i:\b({CODED})(?: is)?) #?(\d{{3,}})\b(?![.,:/]\d)",
+        lambda m: m[0].replace("#", "")[: -len(m[2])] + digits(m[2]),
+    ),
 )
 ROMAN = _rules(
     (rf"\b((?i:{NUMBERED})) ([IVXL]+)\b(?!')", _numbered),
@@ -226,6 +239,9 @@ SIGNS = _rules(
     (r" ?& ?", lambda m: " and "),
     (r"(?<=[a-z])/(?=[a-z])", lambda m: " "),
     (r"\b(?:[A-Za-z]\.){2,}", _initials),
+    (r"\b[A-Za-z](?:-[A-Za-z])+\b", lambda m: _letters(m[0], ", ")),
+    (r"\b[A-Z](?:, [A-Z])+\b", lambda m: _letters(m[0], ", ")),
+    (rf"\b((?i:{LETTERED})) A\b", lambda m: f"{m[1]} ay"),
 )
 
 

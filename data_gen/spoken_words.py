@@ -104,3 +104,4 @@ RULERS = (
     "Catherine|Ivan|Gustav|Christian|Haakon|Robert|David|Stephen|Victor|Ferdinand|Alfonso"
 )
 CODED = "room|flight|zip|code|extension|ext|pin|number|account|order|invoice|suite|apartment|route"
+LETTERED = "vitamin|plan|grade|type|hepatitis|gate|letter|group|team|row|exhibit|option"

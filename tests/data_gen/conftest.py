@@ -1,6 +1,9 @@
-"""Small audio files and corpora, made of tones."""
+"""Small audio files and corpora, made of tones, and a small server."""
 
 import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -49,3 +52,40 @@ def corpora():
     return SimpleNamespace(
         tone=tone, store=store, write=write_corpus, rows_of=rows_of, marker_of=marker_of
     )
+
+
+@contextmanager
+def serve(*answers):
+    """Serve the answers one after another, the last one for ever; yield address and requests.
+
+    An answer is a status, the content and maybe a Content-Length that is not its own.
+    """
+    waiting, requests = list(answers), []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            requests.append((self.path, body, self.headers.get("Authorization")))
+            answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+            status, content, length = (*answer, None)[:3]
+            self.send_response(status)
+            self.send_header("Content-Length", str(length or len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{running.server_port}/v1", requests
+    finally:
+        running.shutdown()
+        running.server_close()
+
+
+@pytest.fixture
+def server():
+    """A small HTTP server on this machine, with the answers that it is given."""
+    return serve

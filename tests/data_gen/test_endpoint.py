@@ -1,10 +1,6 @@
 """Servers with OpenAI's interface: a dead one, a broken one and half an answer are clear errors."""
 
 import io
-import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -13,34 +9,6 @@ import soundfile
 from beamless.data_gen.endpoint import Endpoint
 from beamless.data_gen.voices import Voice, load_voice
 from beamless.inference.errors import BeamlessError
-
-
-@contextmanager
-def server(*answers):
-    """Serve the answers one after another, the last one for ever; yield address and requests."""
-    waiting, requests = list(answers), []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            requests.append((self.path, body, self.headers.get("Authorization")))
-            answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            status, content, length = (*answer, None)[:3]
-            self.send_response(status)
-            self.send_header("Content-Length", str(length or len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{running.server_port}/v1", requests
-    finally:
-        running.shutdown()
-        running.server_close()
 
 
 def wav(seconds=0.5, rate=24_000):
@@ -58,13 +26,13 @@ def voice(address, **settings):
     return load_voice(f"openai:{address}", {"retries": 1, "wait": 0.01, **settings})
 
 
-def test_a_busy_server_is_asked_again():
+def test_a_busy_server_is_asked_again(server):
     with server((503, b"busy"), (429, b"slow"), (200, b"fine")) as (address, requests):
         assert endpoint(address).post("speak", {"a": 1}) == b"fine"
     assert [(path, body) for path, body, _ in requests] == [("/v1/speak", {"a": 1})] * 3
 
 
-def test_a_server_that_stays_busy_is_one_clear_line():
+def test_a_server_that_stays_busy_is_one_clear_line(server):
     said = r"no answer in 3 tries .*500: out of memory"
     busy = server((500, b'{"error": {"message": "out of\\nmemory"}}'))
     with busy as (address, requests), pytest.raises(BeamlessError, match=said):
@@ -72,7 +40,7 @@ def test_a_server_that_stays_busy_is_one_clear_line():
     assert len(requests) == 3
 
 
-def test_a_refused_request_is_not_sent_again():
+def test_a_refused_request_is_not_sent_again(server):
     said = r"refused the request .*no such model"
     refusing = server((404, b'{"error": "no such model"}'))
     with refusing as (address, requests), pytest.raises(BeamlessError, match=said):
@@ -80,14 +48,14 @@ def test_a_refused_request_is_not_sent_again():
     assert len(requests) == 1
 
 
-def test_a_dead_server_is_one_clear_line():
+def test_a_dead_server_is_one_clear_line(server):
     with server((200, b"")) as (address, _):
         pass
     with pytest.raises(BeamlessError, match="gave no answer in 3 tries"):
         endpoint(address).post("speak", {})
 
 
-def test_an_answer_cut_short_is_asked_again():
+def test_an_answer_cut_short_is_asked_again(server):
     with server((200, b"half", 100), (200, b"whole")) as (address, _):
         assert endpoint(address).post("speak", {}) == b"whole"
 
@@ -98,7 +66,7 @@ def test_an_address_of_another_kind_is_refused(address):
         Endpoint(address)
 
 
-def test_the_key_comes_from_the_environment(monkeypatch):
+def test_the_key_comes_from_the_environment(server, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     with server((200, b"x")) as (address, requests):
         Endpoint(address, key_name="MY_KEY").post("speak", {})
@@ -106,7 +74,7 @@ def test_the_key_comes_from_the_environment(monkeypatch):
     assert [key for *_, key in requests] == ["Bearer secret", None]
 
 
-def test_a_speech_server_is_a_voice():
+def test_a_speech_server_is_a_voice(server):
     with server((200, wav(0.5))) as (address, requests):
         speaking = voice(address, model="m", speakers=["nova", "echo"])
         samples = speaking.say("Hello there", "echo", 1.5)
@@ -123,7 +91,7 @@ def test_a_speech_server_is_a_voice():
     }
 
 
-def test_a_text_over_the_interfaces_limit_is_sent_in_pieces():
+def test_a_text_over_the_interfaces_limit_is_sent_in_pieces(server):
     with server((200, wav(0.1))) as (address, requests):
         voice(address).say("one two three. " * 600)
     assert len(requests) == 3
@@ -133,7 +101,7 @@ def test_a_text_over_the_interfaces_limit_is_sent_in_pieces():
 
 
 @pytest.mark.parametrize("content", [wav()[:-2000], wav()[:30], b'{"error": 1}', b""])
-def test_half_an_audio_or_none_is_one_clear_line(content):
+def test_half_an_audio_or_none_is_one_clear_line(server, content):
     said = "did not send a whole recording"
     with server((200, content)) as (address, _), pytest.raises(BeamlessError, match=said) as raised:
         voice(address).say("Hello")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from beamless.inference.progress import console
-from beamless.inference.transcribe import Method, Transcriber
+from beamless.inference.transcribe import Transcriber
 from beamless.inference.writers import output_paths, render, write_transcript
 from beamless.models.bundle import open_bundle
 
@@ -17,23 +17,21 @@ def load(
     model: str = "tiny.en",
     *,
     device: str = "CPU",
-    method: Method | None = None,
+    method: str | None = None,
     language: str = "en",
-    beam_size: int = 5,
 ) -> Transcriber:
     """Load a bundle's folder, or a model by any of its names, ready to transcribe."""
     bundle = open_bundle(model, device)
-    return Transcriber(bundle, method=method, language=language, beam_size=beam_size)
+    return Transcriber(bundle, method=method, language=language)
 
 
 def transcribe(
     files: list[Path],
     *,
     model: str = "tiny.en",
-    method: Method | None = None,
+    method: str | None = None,
     language: str = "en",
     device: str = "CPU",
-    beam_size: int = 5,
     format: Format = "txt",
     out: Path | None = None,
 ) -> None:
@@ -42,16 +40,16 @@ def transcribe(
     Args:
         files: wav, flac, ogg or mp3, of any rate and length.
         model: a bundle's folder, or a model's name.
-        method: greedy, corrected or beam; corrected where the bundle has a corrector, by default.
+        method: greedy, corrected, or beam1 to beam10; corrected where the bundle has a corrector,
+            by default.
         language: what is spoken.
         device: an OpenVINO device, such as CPU, GPU or NPU.
-        beam_size: of the method beam.
         format: txt, srt, vtt, json or tsv.
         out: a folder for one file each; to standard output without it.
     """
     terminal = console()
     paths = output_paths(files, out, format) if out else [None] * len(files)
-    transcriber = load(model, device=device, method=method, language=language, beam_size=beam_size)
+    transcriber = load(model, device=device, method=method, language=language)
     for file, path in zip(files, paths, strict=True):
         with warnings.catch_warnings(record=True) as caught, terminal.status(f"{file}"):
             warnings.simplefilter("always")

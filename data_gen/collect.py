@@ -1,7 +1,7 @@
 """``beamless collect``: decode a corpus every way that a target needs, and keep the steps."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,8 +94,8 @@ def collect(
     work: dict[tuple[int, tuple[str, ...]], list[TargetKind]] = {}
     for target in targets:
         plan = pending_shards(out, "teacher_forced", target, list(utterances), shard_size)
-        for index, ids in plan.items():
-            work.setdefault((index, tuple(ids)), []).append(target)
+        for index, planned in plan.items():
+            work.setdefault((index, tuple(planned)), []).append(target)
     with progress("utterances", sum(len(ids) for _, ids in work)) as advance:
         for (index, ids), wanted in work.items():
             traces: list[Trace] = []
@@ -163,14 +163,35 @@ class Collector:
             self.refused[f"text longer than the decoder's {room} tokens"] += 1
             return []
         cross_kv = self._encoder(log_mel(samples, self._mels))
-        end = self._tokenizer.end
-        free = greedy(self._greedy, cross_kv, self._recipe.prompt, end)
-        greedy_errors = self._errors(free.tokens, utterance).total
         found = self._targets(utterance, targets, cross_kv, samples)
+        seen = {kind: self._described(target, cross_kv) for kind, target in found.items()}
+        free = self._free_greedy(found, seen, cross_kv)
+        greedy_errors = self._errors(free, utterance).total
         return [
-            self._trace(utterance, kind, target, cross_kv, greedy_errors)
-            for kind, target in found.items()
+            self._trace(utterance, kind, found[kind], seen[kind], greedy_errors) for kind in found
         ]
+
+    def _free_greedy(
+        self,
+        found: Mapping[TargetKind, Target],
+        seen: Mapping[TargetKind, Mapping[str, np.ndarray]],
+        cross_kv: CrossKV,
+    ) -> tuple[int, ...]:
+        """Return greedy's own tokens; a target that is greedy's choice at every step tells them."""
+        for kind, target in found.items():
+            if np.array_equal(seen[kind]["top_ids"][:, 0], target.tokens):
+                return target.tokens
+        return greedy(self._greedy, cross_kv, self._recipe.prompt, self._tokenizer.end).tokens
+
+    def _described(self, target: Target, cross_kv: CrossKV) -> dict[str, np.ndarray]:
+        hidden = target.hidden
+        if hidden is None:
+            decoder, prompt = self._greedy.decoder, self._recipe.prompt
+            hidden = teacher_forcing(decoder, cross_kv, prompt, target.tokens)
+        rule = self._rule
+        k = self._recipe.top_k
+        described = describe_steps(hidden, self._embedding, rule.always, rule.begin, k)
+        return {"hidden": hidden.astype(np.float16), **described}
 
     def _targets(
         self,
@@ -219,17 +240,10 @@ class Collector:
         utterance: Utterance,
         kind: TargetKind,
         target: Target,
-        cross_kv: CrossKV,
+        seen: Mapping[str, np.ndarray],
         greedy_errors: int,
     ) -> Trace:
-        hidden = target.hidden
-        if hidden is None:
-            decoder, prompt = self._greedy.decoder, self._recipe.prompt
-            hidden = teacher_forcing(decoder, cross_kv, prompt, target.tokens)
         errors = self._errors(target.tokens, utterance)
-        seen = describe_steps(
-            hidden, self._embedding, self._rule.always, self._rule.begin, self._recipe.top_k
-        )
         return Trace(
             id=utterance.id,
             speaker=utterance.speaker,
@@ -240,9 +254,11 @@ class Collector:
             errors=errors.total,
             words=errors.words,
             greedy_errors=greedy_errors,
-            hidden=hidden.astype(np.float16),
+            hidden=seen["hidden"],
+            top_ids=seen["top_ids"],
+            top_logprobs=seen["top_logprobs"],
+            log_sum_exp=seen["log_sum_exp"],
             target_ids=np.array(target.tokens, np.int32),
-            **seen,
         )
 
 

@@ -1,23 +1,19 @@
 """Recordings to transcripts, with a bundle and nothing else."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from beamless.inference.audio import SAMPLE_RATE, audio_blocks, check_samples
-from beamless.inference.beam import Beam, beam_search
 from beamless.inference.bundle import Bundle, load_bundle
-from beamless.inference.corrected import Corrected
 from beamless.inference.encoder import Encoder
 from beamless.inference.features import log_mel
-from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.methods import default_method, open_method
 from beamless.inference.transcript import Segment, Transcript
 
-Method = Literal["greedy", "corrected", "beam"]
 WINDOW_SECONDS = 30.0
 
 
@@ -28,7 +24,7 @@ class Transcriber:
         ``Transcriber("bundle").transcribe("talk.flac").text``
 
     Attributes:
-        method: ``greedy``, ``corrected`` or ``beam``.
+        method: the method's name.
     """
 
     def __init__(
@@ -36,36 +32,27 @@ class Transcriber:
         bundle: Bundle | Path | str,
         *,
         device: str = "CPU",
-        method: Method | None = None,
+        method: str | None = None,
         language: str = "en",
-        beam_size: int = 5,
     ) -> None:
         """Load the graphs.
 
         Args:
             bundle: a loaded bundle, or its folder.
             device: an OpenVINO device; of no effect on a loaded bundle.
-            method: corrected where the bundle has a corrector, else greedy, if None.
+            method: greedy, corrected, or beam and its size, as in beam5; corrected where the
+                bundle has a corrector, else greedy, if None.
             language: what is spoken.
-            beam_size: of the method beam.
 
         Raises:
             BeamlessError: the bundle, the device, the language or the method is not to be had.
         """
         self.bundle = bundle if isinstance(bundle, Bundle) else load_bundle(Path(bundle), device)
-        self.method: Method = method or ("corrected" if self.bundle.has_corrector else "greedy")
+        self.method = method or default_method(self.bundle)
         self.language = language
-        self._prompt = self.bundle.tokenizer.prompt(language)
+        prompt = self.bundle.tokenizer.prompt(language)
         self._encoder = Encoder(self.bundle.compile("encoder"))
-        self._decode = self._decoder(beam_size)
-
-    def _decoder(self, beam_size: int) -> Callable[[dict[str, np.ndarray]], Hypothesis]:
-        end, prompt = self.bundle.tokenizer.end, self._prompt
-        if self.method == "beam":
-            beam = Beam(self.bundle, beam_size)
-            return lambda cross_kv: beam_search(beam, cross_kv, prompt, end)[0]
-        chooser = Corrected(self.bundle) if self.method == "corrected" else Greedy(self.bundle)
-        return lambda cross_kv: greedy(chooser, cross_kv, prompt, end)
+        self._decode = open_method(self.bundle, self.method, prompt)
 
     def transcribe(self, audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE) -> Transcript:
         """Transcribe a recording of any length.
@@ -108,7 +95,7 @@ class Transcriber:
     def decode_window(self, samples: np.ndarray) -> Hypothesis:
         """Decode at most 30 s of 16 kHz mono samples."""
         mels = self.bundle.manifest.sizes["mels"]
-        return self._decode(dict(self._encoder(log_mel(samples, mels))))
+        return self._decode(self._encoder(log_mel(samples, mels)))
 
 
 def windows(

@@ -17,6 +17,10 @@ from beamless.training.steps import Batch
 class CorrectorModule(lightning.LightningModule):
     """Trains a shift network against a frozen output projection [V, d]."""
 
+    embedding: Tensor
+    always: Tensor
+    begin: Tensor
+
     def __init__(
         self,
         checkpoint: Checkpoint,

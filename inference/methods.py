@@ -1,0 +1,45 @@
+"""The ways to decode a window, by name: ``greedy``, ``corrected``, ``beam5`` and its like."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from beamless.inference.beam import MAX_BEAM_SIZE, Beam, beam_search
+from beamless.inference.bundle import Bundle
+from beamless.inference.corrected import Corrected
+from beamless.inference.decoder import CrossKV
+from beamless.inference.errors import BeamlessError
+from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.hypothesis import Hypothesis
+
+Decode = Callable[[CrossKV], Hypothesis]
+METHODS = "greedy, corrected, beam or beam1 to beam10"
+
+
+def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
+    """Compile what a method needs and return the function that decodes a window with it.
+
+    Args:
+        bundle: the model.
+        name: ``greedy``, ``corrected``, or ``beam`` and its size; ``beam`` alone is ``beam5``.
+        prompt: the ids that open every window.
+
+    Raises:
+        BeamlessError: there is no such method, or the bundle has no corrector.
+    """
+    end = bundle.tokenizer.end
+    if name == "greedy":
+        plain = Greedy(bundle)
+        return lambda cross_kv: greedy(plain, cross_kv, prompt, end)
+    if name == "corrected":
+        corrected = Corrected(bundle)
+        return lambda cross_kv: greedy(corrected, cross_kv, prompt, end)
+    size = re.fullmatch(r"beam(\d*)", name)
+    if size is None or not 1 <= int(size[1] or 5) <= MAX_BEAM_SIZE:
+        raise BeamlessError(f"there is no method {name!r}; methods are {METHODS}")
+    beam = Beam(bundle, int(size[1] or 5))
+    return lambda cross_kv: beam_search(beam, cross_kv, prompt, end)[0]
+
+
+def default_method(bundle: Bundle) -> str:
+    """Return ``corrected`` where the bundle has a corrector, else ``greedy``."""
+    return "corrected" if bundle.has_corrector else "greedy"

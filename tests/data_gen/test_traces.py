@@ -1,0 +1,141 @@
+"""Traces on disk: shards that appear whole, resume where they stopped, and never mix."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beamless.data_gen.traces import (
+    Trace,
+    TraceRecipe,
+    open_traces,
+    pending_shards,
+    planned_ids,
+    read_steps,
+    rows_of,
+    shard_path,
+    write_shard,
+)
+from beamless.inference.errors import BeamlessError
+
+WIDTH, K = 6, 3
+RECIPE = TraceRecipe("toy", "hash", "", (1, 2), 5, 1.0, K)
+
+
+def trace(identifier: str, length: int, seed: int = 0) -> Trace:
+    rng = np.random.default_rng(seed)
+    return Trace(
+        id=identifier,
+        speaker="s",
+        source="toy",
+        text="some words",
+        target="best",
+        policy="teacher_forced",
+        errors=1,
+        words=2,
+        greedy_errors=2,
+        hidden=rng.standard_normal((length, WIDTH)).astype(np.float16),
+        top_ids=rng.integers(0, 9, (length, K), dtype=np.int32),
+        top_logprobs=rng.standard_normal((length, K)).astype(np.float32),
+        log_sum_exp=rng.standard_normal(length).astype(np.float32),
+        target_ids=np.arange(length, dtype=np.int32),
+    )
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    written = [trace("a", 3, 1), trace("b", 1, 2), trace("c", 4, 3)]
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, written[:2], ["a", "b"], RECIPE, WIDTH)
+    path = shard_path(tmp_path, "teacher_forced", "best", 1)
+    write_shard(path, written[2:], ["c"], RECIPE, WIDTH)
+    steps = read_steps(tmp_path, ["best"])
+    assert steps.starts.tolist() == [0, 3, 4, 8]
+    for name in ("hidden", "top_ids", "top_logprobs", "log_sum_exp", "target_ids"):
+        expected = np.concatenate([getattr(t, name) for t in written])
+        assert np.array_equal(getattr(steps, name), expected), name
+    assert [row["id"] for row in steps.rows] == ["a", "b", "c"]
+
+
+def test_hugging_face_datasets_reads_a_shard(tmp_path):
+    from datasets import load_dataset
+
+    path = tmp_path / "00000.parquet"
+    write_shard(path, [trace("a", 3)], ["a"], RECIPE, WIDTH)
+    data = load_dataset(
+        "parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert data[0]["id"] == "a"
+    assert np.array(data[0]["hidden"]).shape == (3, WIDTH)
+
+
+def test_a_shard_of_refused_utterances_counts_as_done(tmp_path):
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, [], ["a", "b"], RECIPE, WIDTH)
+    assert planned_ids(path) == ["a", "b"]
+    assert pending_shards(tmp_path, "teacher_forced", "best", ["a", "b"], 2) == {}
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    count=st.integers(0, 23),
+    size=st.integers(1, 6),
+    survivors=st.sets(st.integers(0, 22)),
+)
+def test_a_stopped_run_ends_with_the_same_shards(count, size, survivors, tmp_path_factory):
+    ids = [f"u{number}" for number in range(count)]
+    folder = tmp_path_factory.mktemp("traces")
+    whole = pending_shards(folder, "teacher_forced", "best", ids, size)
+    for number in survivors & set(whole):
+        path = shard_path(folder, "teacher_forced", "best", number)
+        write_shard(path, [], whole[number], RECIPE, WIDTH)
+    left = pending_shards(folder, "teacher_forced", "best", ids, size)
+    assert left == {number: part for number, part in whole.items() if number not in survivors}
+
+
+def test_later_utterances_get_shards_of_their_own(tmp_path):
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, [], ["a", "b"], RECIPE, WIDTH)
+    plan = pending_shards(tmp_path, "teacher_forced", "best", ["a", "b", "c"], 2)
+    assert plan == {1: ["c"]}
+
+
+def test_traces_of_another_model_are_refused(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    other = TraceRecipe("toy", "another", "", (1, 2), 5, 1.0, K)
+    with pytest.raises(BeamlessError, match=r"model_hash 'hash', not 'another'"):
+        open_traces(tmp_path, other)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "recipe.json").write_text(json.dumps({"texts": "x"}), encoding="utf-8")
+    with pytest.raises(BeamlessError, match="another kind"):
+        open_traces(tmp_path, RECIPE)
+
+
+def test_a_damaged_shard_is_named(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PAR1 half a file")
+    with pytest.raises(BeamlessError, match="damaged"):
+        read_steps(tmp_path, ["best"])
+    with pytest.raises(BeamlessError, match="damaged"):
+        list(rows_of(tmp_path))
+
+
+def test_an_interrupted_write_leaves_no_shard(tmp_path, monkeypatch):
+    from pyarrow import parquet
+
+    def stopped(table: object, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parquet, "write_table", stopped)
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    with pytest.raises(KeyboardInterrupt):
+        write_shard(path, [trace("a", 2)], ["a"], RECIPE, WIDTH)
+    assert list(path.parent.iterdir()) == []

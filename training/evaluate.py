@@ -1,0 +1,162 @@
+"""``beamless evaluate``: every method on the same utterances, in one run, on one device."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.subset import spread
+from beamless.data_gen.targets import errors_of
+from beamless.inference.atomic import write_text_atomically
+from beamless.inference.audio import SAMPLE_RATE, load_audio
+from beamless.inference.bundle import Bundle
+from beamless.inference.decoder import CrossKV
+from beamless.inference.encoder import Encoder
+from beamless.inference.errors import BeamlessError
+from beamless.inference.features import log_mel
+from beamless.inference.methods import open_method
+from beamless.inference.progress import console, progress
+from beamless.inference.timing import timed
+from beamless.models.bundle import open_bundle
+from beamless.training.report import Row, Run, print_report, write_report
+
+WINDOW_SECONDS = 30.0
+
+
+def evaluate(
+    bundle: str,
+    corpora: list[Path],
+    *,
+    methods: list[str] | None = None,
+    limit: int | None = None,
+    language: str = "en",
+    device: str = "CPU",
+    out: Path | None = None,
+) -> None:
+    """Decode corpora with each method and report word errors, decoder steps and time.
+
+    Args:
+        bundle: a bundle's folder, or a model's name.
+        corpora: corpus folders; their results are pooled, and shown one by one too.
+        methods: greedy, corrected and beam1 to beam10; greedy, corrected (where the bundle has
+            a corrector) and beam5 by default.
+        limit: only so many utterances of each corpus, spread by a hash of their ids.
+        language: what is spoken.
+        device: an OpenVINO device.
+        out: a folder for utterances.csv and report.json; a stopped run goes on from there.
+    """
+    opened = open_bundle(bundle, device)
+    names = methods or ["greedy", *(["corrected"] if opened.has_corrector else []), "beam5"]
+    names = ["beam5" if name == "beam" else name for name in names]
+    work = {name_of(folder): spread(read_corpus(folder), limit) for folder in corpora}
+    run = Run(
+        model=opened.manifest.model["name"],
+        bundle_hash=opened.hash,
+        corpora=tuple(work),
+        device=device,
+        language=language,
+        methods=tuple(names),
+        limit=limit,
+    )
+    kept = _open_out(out, run) if out else None
+    rows = _rows_of(kept) if kept else []
+    done = {(row.corpus, row.id) for row in rows}
+    left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
+    with progress("utterances", len(left)) as advance:
+        for new in decode_all(opened, names, language, left):
+            rows += new
+            if kept:
+                with kept.open("a", encoding="utf-8", newline="\n") as file:
+                    line = json.dumps([asdict(row) for row in new], ensure_ascii=False)
+                    file.write(line + "\n")
+            advance()
+    if not rows:
+        raise BeamlessError("no utterance could be decoded; all are longer than 30 s")
+    print_report(rows, run)
+    if out and kept:
+        write_report(rows, run, out)
+        kept.unlink()
+
+
+def decode_all(
+    bundle: Bundle, methods: Sequence[str], language: str, work: Sequence[tuple[str, Utterance]]
+) -> Iterator[list[Row]]:
+    """Yield one row a method for each (corpus, utterance); none where it is longer than 30 s.
+
+    A method's seconds are those of the encoder, which all share, and its own decoding.
+    """
+    prompt = bundle.tokenizer.prompt(language)
+    encoder = Encoder(bundle.compile("encoder"))
+    decoders = {name: open_method(bundle, name, prompt) for name in methods}
+    mels = bundle.manifest.sizes["mels"]
+
+    def encode(samples: np.ndarray) -> CrossKV:
+        return encoder(log_mel(samples, mels))
+
+    for corpus, utterance in work:
+        samples = load_audio(utterance.audio)
+        if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
+            console().print(f"left out {utterance.id}: longer than 30 s")
+            yield []
+            continue
+        cross_kv, encoding = timed(encode, samples)
+        rows = []
+        for name, decode in decoders.items():
+            hypothesis, decoding = timed(decode, cross_kv)
+            tokenizer = bundle.tokenizer
+            errors = errors_of(hypothesis.tokens, utterance.text, tokenizer, language)
+            rows.append(
+                Row(
+                    corpus=corpus,
+                    id=utterance.id,
+                    speaker=utterance.speaker,
+                    duration=len(samples) / SAMPLE_RATE,
+                    method=name,
+                    reference=utterance.text,
+                    hypothesis=tokenizer.decode(hypothesis.tokens).strip(),
+                    substitutions=errors.substitutions,
+                    insertions=errors.insertions,
+                    deletions=errors.deletions,
+                    words=errors.words,
+                    steps=hypothesis.steps,
+                    encoder_seconds=encoding,
+                    decoder_seconds=decoding,
+                    finish_reason=hypothesis.finish_reason,
+                    avg_logprob=hypothesis.avg_logprob,
+                    no_speech_prob=hypothesis.no_speech_prob,
+                )
+            )
+        yield rows
+
+
+def name_of(corpus: Path) -> str:
+    """Return a corpus's name in reports: its folder and the one above, as in ``ljspeech/test``."""
+    return "/".join(corpus.resolve().parts[-2:])
+
+
+def _open_out(out: Path, run: Run) -> Path:
+    """Return the file that keeps the rows of a run that is not finished yet."""
+    recipe, kept = out / "run.json", out / "rows.partial.jsonl"
+    text = json.dumps(asdict(run), indent=2, ensure_ascii=False) + "\n"
+    if (out / "report.json").exists():
+        raise BeamlessError(f"{out} holds a finished report; name another folder")
+    if out.exists() and any(out.iterdir()):
+        if not recipe.is_file() or recipe.read_text(encoding="utf-8") != text:
+            raise BeamlessError(f"{out} exists and holds no run like this one; name another folder")
+    else:
+        write_text_atomically(recipe, text)
+    return kept
+
+
+def _rows_of(kept: Path) -> list[Row]:
+    """Read the rows of a stopped run; a last line that a kill cut short is dropped."""
+    if not kept.is_file():
+        return []
+    lines = kept.read_text(encoding="utf-8").split("\n")
+    whole = lines[:-1]
+    if lines[-1]:
+        write_text_atomically(kept, "".join(line + "\n" for line in whole))
+    return [Row(**row) for line in whole for row in json.loads(line)]

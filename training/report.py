@@ -1,0 +1,190 @@
+"""An evaluation's numbers: from one row an utterance and method to a table, JSON and CSV."""
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.training.metrics import GapClosed, bootstrap_gap_closed
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was run on what."""
+
+    model: str
+    bundle_hash: str
+    corpora: tuple[str, ...]
+    device: str
+    language: str
+    methods: tuple[str, ...]
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One utterance, decoded by one method; a line of ``utterances.csv``."""
+
+    corpus: str
+    id: str
+    speaker: str
+    duration: float
+    method: str
+    reference: str
+    hypothesis: str
+    substitutions: int
+    insertions: int
+    deletions: int
+    words: int
+    steps: int
+    encoder_seconds: float
+    decoder_seconds: float
+    finish_reason: str
+    avg_logprob: float
+    no_speech_prob: float
+
+    @property
+    def errors(self) -> int:
+        """Word errors of all three kinds."""
+        return self.substitutions + self.insertions + self.deletions
+
+
+def summarize(rows: Sequence[Row]) -> dict[str, Any]:
+    """Pool one method's rows; WER is a fraction, time in seconds."""
+    words = sum(row.words for row in rows)
+    decoder = sum(row.decoder_seconds for row in rows)
+    steps = sum(row.steps for row in rows)
+    return {
+        "wer": sum(row.errors for row in rows) / max(1, words),
+        "substitutions": sum(row.substitutions for row in rows),
+        "insertions": sum(row.insertions for row in rows),
+        "deletions": sum(row.deletions for row in rows),
+        "seconds": decoder + sum(row.encoder_seconds for row in rows),
+        "decoder_seconds": decoder,
+        "steps": steps,
+        "ms_per_step": 1000 * decoder / max(1, steps),
+        "capacity_hits": sum(row.finish_reason == "length" for row in rows),
+    }
+
+
+def gap_closed(rows: Sequence[Row], method: str, beam: str = "beam5") -> GapClosed | None:
+    """Return the share of the gap from greedy to the beam that a method closes.
+
+    None where greedy or the beam was not run, or the method is one of them.
+    """
+    errors: dict[str, list[int]] = {name: [] for name in ("greedy", method, beam)}
+    speakers: list[str] = []
+    for row in rows:
+        if row.method in errors:
+            errors[row.method].append(row.errors)
+        if row.method == "greedy":
+            speakers.append(row.speaker)
+    if method in ("greedy", beam) or not all(errors.values()):
+        return None
+    return bootstrap_gap_closed(errors["greedy"], errors[method], errors[beam], speakers)
+
+
+def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
+    """Return the contents of ``report.json``."""
+    greedy_rows = [row for row in rows if row.method == run.methods[0]]
+    content: dict[str, Any] = {
+        "model": run.model,
+        "bundle_hash": run.bundle_hash,
+        "corpus": " + ".join(run.corpora),
+        "device": run.device,
+        "utterances": len(greedy_rows),
+        "hours": sum(row.duration for row in greedy_rows) / 3600,
+        "words": sum(row.words for row in greedy_rows),
+        "methods": {
+            method: summarize([row for row in rows if row.method == method])
+            for method in run.methods
+        },
+    }
+    gaps = {method: gap_closed(rows, method) for method in run.methods}
+    for method, gap in gaps.items():
+        if gap is not None:
+            content["methods"][method]["gap_closed"] = gap._asdict()
+    corrected = gaps.get("corrected")
+    content["gap_closed"] = corrected._asdict() if corrected else None
+    return content
+
+
+def write_report(rows: Sequence[Row], run: Run, out: Path) -> None:
+    """Write ``utterances.csv`` and ``report.json`` into a folder."""
+    with (
+        replaced_atomically(out / "utterances.csv") as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+    content = report(rows, run)
+    if len(run.corpora) > 1:
+        content["by_corpus"] = {name: report(part, run) for name, part in _parts(rows, run).items()}
+    write_text_atomically(out / "report.json", json.dumps(content, indent=2) + "\n")
+
+
+def print_report(rows: Sequence[Row], run: Run) -> None:
+    """Print a table for each corpus, and one for all together."""
+    screen = Console(file=sys.stdout, highlight=False)
+    parts = _parts(rows, run)
+    for name, part in parts.items():
+        screen.print(_table(report(part, run), name))
+    if len(parts) > 1:
+        screen.print(_table(report(rows, run), "all"))
+
+
+def _parts(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:
+    return {name: [row for row in rows if row.corpus == name] for name in run.corpora}
+
+
+def _table(content: dict[str, Any], name: str) -> Table:
+    about = (
+        f"{content['utterances']} utterances, {content['hours']:.2f} h, {content['words']} words"
+    )
+    title = f"{content['model']} on {content['device']}, {name}: {about}"
+    table = Table(title=title, title_justify="left")
+    columns = (
+        "WER",
+        "sub",
+        "ins",
+        "del",
+        "steps",
+        "ms/step",
+        "seconds",
+        "to capacity",
+        "gap closed",
+    )
+    table.add_column("method")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for method, figures in content["methods"].items():
+        table.add_row(
+            method,
+            f"{figures['wer']:.2%}",
+            str(figures["substitutions"]),
+            str(figures["insertions"]),
+            str(figures["deletions"]),
+            str(figures["steps"]),
+            f"{figures['ms_per_step']:.1f}",
+            f"{figures['seconds']:.1f}",
+            str(figures["capacity_hits"]),
+            _gap(figures.get("gap_closed")),
+        )
+    return table
+
+
+def _gap(gap: dict[str, float | None] | None) -> str:
+    if gap is None:
+        return ""
+    if gap["value"] is None:
+        return "no gap"
+    low, high = ("?" if gap[end] is None else f"{gap[end]:.0%}" for end in ("low", "high"))
+    return f"{gap['value']:.0%} ({low} to {high})"

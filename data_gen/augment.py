@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from beamless.data_gen.augment_steps import (
     CODECS,
@@ -22,6 +21,7 @@ from beamless.data_gen.augment_steps import (
     Step,
     noise_files,
 )
+from beamless.data_gen.recipe_file import read_yaml
 from beamless.inference.errors import BeamlessError
 
 _FULL_SCALE = 1.0
@@ -105,7 +105,7 @@ def load_recipe(path: Path) -> Recipe:
     Raises:
         BeamlessError: no such file, not YAML, an unknown step or setting, or a value out of range.
     """
-    content = _read(path)
+    content = read_yaml(path)
     unknown = set(content) - {"seed", "steps", "join"}
     if unknown:
         raise BeamlessError(f"{path}: {min(unknown)!r} is not seed, steps or join")
@@ -123,18 +123,6 @@ def load_recipe(path: Path) -> Recipe:
     if not steps and join is None:
         raise BeamlessError(f"{path}: there are neither steps nor join")
     return Recipe(seed, tuple(steps), join, content)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise BeamlessError(f"there is no recipe {path}")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BeamlessError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise BeamlessError(f"{path}: a recipe has the entries seed, steps and join")
-    return content
 
 
 def _step(entry: Mapping[str, Any] | str, path: Path) -> tuple[str, Step]:

@@ -126,14 +126,14 @@ def _counted(values: Iterable[str]) -> str:
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; cells that begin as a number does are set right."""
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    """Return a table; numbers are set right, but for the first column, which names the row."""
+    body = "".join(f"<tr>{_cell(row[0], False)}{''.join(map(_cell, row[1:]))}</tr>" for row in rows)
     head = "".join(f"<th>{escape(title)}</th>" for title in heading)
     return f"<table><tr>{head}</tr>{body}</table>" if any(heading) else f"<table>{body}</table>"
 
 
-def _cell(text: str) -> str:
-    number = text.replace(",", "").replace(".", "", 1).isdigit()
+def _cell(text: str, may_be_number: bool = True) -> str:
+    number = may_be_number and text.replace(",", "").replace(".", "", 1).isdigit()
     opening = '<td class="n">' if number else "<td>"
     return f"{opening}{escape(text)}</td>"
 

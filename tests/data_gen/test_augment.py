@@ -266,7 +266,7 @@ def test_nothing_grows_beyond_thirty_seconds(recipe, corpora):
         ("seed: one\nsteps: [gain]", "the seed must be a whole number"),
         ("stages: [gain]", "'stages' is not seed, steps or join"),
         ("seed: 3", "there are neither steps nor join"),
-        ("- gain", "a recipe has the entries seed, steps and join"),
+        ("- gain", "must hold 'name: value' entries"),
         ("steps: [", "is not YAML"),
     ],
 )

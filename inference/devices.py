@@ -50,6 +50,11 @@ def compile_model(
         ) from None
 
 
+def has_plugin(family: str) -> bool:
+    """Tell whether this OpenVINO has a device family's plugin, with or without such a device."""
+    return bool(ov.Core().get_versions(family))
+
+
 def _require_device(core: ov.Core, device: str) -> None:
     family = device.split(":", maxsplit=1)[0].split(".", maxsplit=1)[0]
     present = {name.split(".")[0] for name in core.available_devices}

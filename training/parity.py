@@ -1,0 +1,223 @@
+"""``beamless check``: the parity gate. A bundle decodes as transformers does, or it is not used."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+from rich.console import Console
+from rich.table import Table
+
+from beamless.data_gen.corpora import read_corpus
+from beamless.data_gen.sample import Recording, sample_recordings
+from beamless.inference.audio import SAMPLE_RATE, load_audio
+from beamless.inference.bundle import Bundle
+from beamless.inference.devices import NPU_ON_CPU, has_plugin
+from beamless.inference.errors import BeamlessError
+from beamless.inference.features import log_mel
+from beamless.models.bundle import open_bundle
+from beamless.models.parity_record import write_parity
+from beamless.models.whisper import Checkpoint, load_checkpoint
+from beamless.training.metrics import score
+from beamless.training.parity_compare import (
+    BEAM_SIZE,
+    beam_texts,
+    compare_side,
+    decode_reference,
+    on_its_own,
+    with_default_precision,
+)
+
+LOGIT_BOUND = 1e-2
+BEAM_WER_BOUND = 0.003
+LEAST_WORDS = 1000
+"""With fewer words one error weighs more than a third of ``BEAM_WER_BOUND``."""
+
+WINDOW_SECONDS = 30.0
+AT_STRENGTH_0 = "corrected, strength 0"
+DEFAULT_PRECISION = "default precision"
+
+
+def check(
+    model: str,
+    *,
+    corpus: Path | None = None,
+    limit: int = 20,
+    device: str = "CPU",
+    language: str = "en",
+    beam: bool = True,
+) -> int:
+    """Compare a bundle with transformers' Whisper of the same arrays, and put it on record.
+
+    The gate is passed when, on every recording, greedy decoding gives the reference's tokens, on
+    the device and on the NPU plugin's path over the CPU (where this OpenVINO has it), and no
+    step's logits are further from the reference's than the bound. The figures go to parity.json
+    beside the bundle.
+
+    Two tokens whose logits are closer together than the bound are a near-tie: which of them is
+    larger is a matter of rounding. A recording that parts there is counted and named, but does
+    not fail the check; one that parts anywhere else does.
+
+    A beam of 5 is compared by its word error rate: not more than 0.3 points above that of
+    transformers' beam. It is part of the gate where the corpus holds at least 1,000 words.
+    What the device's own choice of precision would do is shown, and is not part of the gate.
+
+    Args:
+        model: a bundle's folder, or a model by any of its names.
+        corpus: real recordings with their texts; a few that are installed, if not given.
+        limit: how many of its utterances to take.
+        device: an OpenVINO device.
+        language: what is spoken.
+        beam: compare beams too.
+
+    Returns:
+        0 where the gate is passed, else 1.
+
+    Raises:
+        BeamlessError: the model, the corpus or the device is not to be had.
+    """
+    bundle = open_bundle(model, device)
+    checkpoint = checkpoint_of(bundle)
+    recordings = sample_recordings() if corpus is None else corpus_recordings(corpus, limit)
+    figures = compare(bundle, checkpoint, recordings[:limit], language, beam)
+    figures["corpus"] = "/".join(corpus.resolve().parts[-2:]) if corpus else "installed sample"
+    file = write_parity(bundle, figures)
+    show(figures, bundle)
+    Console(stderr=True).print(f"wrote {file}")
+    return 0 if figures["passed"] else 1
+
+
+def checkpoint_of(bundle: Bundle) -> Checkpoint:
+    """Return the checkpoint that a bundle was made from.
+
+    Raises:
+        BeamlessError: it is not to be had, or has other weights by now.
+    """
+    name, expected = bundle.manifest.model["name"], bundle.manifest.model["hash"]
+    checkpoint = load_checkpoint(name)
+    if checkpoint.hash != expected:
+        raise BeamlessError(
+            f"{name} is not the model that {bundle.folder} was made from; export it again"
+        )
+    return checkpoint
+
+
+def corpus_recordings(corpus: Path, limit: int) -> list[Recording]:
+    """Return the first recordings of a corpus that fit in a window.
+
+    Raises:
+        BeamlessError: it is no corpus, or holds none.
+    """
+    if limit < 1:
+        raise BeamlessError(f"a limit of {limit} leaves nothing to compare")
+    short = [u for u in read_corpus(corpus) if u.duration <= WINDOW_SECONDS]
+    recordings = [(u.id, load_audio(u.audio), u.text) for u in short[:limit]]
+    if not recordings:
+        raise BeamlessError(f"{corpus} holds no recording of at most {WINDOW_SECONDS:g} s")
+    return recordings
+
+
+def compare(
+    bundle: Bundle,
+    checkpoint: Checkpoint,
+    recordings: Sequence[Recording],
+    language: str = "en",
+    beam: bool = True,
+) -> dict[str, Any]:
+    """Decode recordings with the reference and with every side; return ``parity.json``'s figures.
+
+    Raises:
+        BeamlessError: a graph cannot be compiled, or a logit is not finite.
+    """
+    prompt = bundle.tokenizer.prompt(language)
+    most, mels = int(WINDOW_SECONDS * SAMPLE_RATE), checkpoint.sizes.mels
+    mel_windows = [(id, log_mel(samples[:most], mels)) for id, samples, _ in recordings]
+    windows = decode_reference(checkpoint, bundle, prompt, mel_windows, beam)
+    sides = [
+        compare_side(name, on_its_own(side), prompt, windows, LOGIT_BOUND, name == AT_STRENGTH_0)
+        for name, side in sides_of(bundle).items()
+    ]
+    judged = [side for side in sides if side.name != DEFAULT_PRECISION]
+    passed = all(not s.different and (s.logit_difference or 0) <= LOGIT_BOUND for s in judged)
+    beam_figures = None
+    if beam:
+        texts = beam_texts(on_its_own(bundle), prompt, windows)
+        beam_figures = beams_compared([text for _, _, text in recordings], texts, language)
+        passed = passed and beam_figures["passed"]
+    return {
+        "passed": passed,
+        "model": dict(bundle.manifest.model),
+        "device": bundle.device,
+        "precision": dict(bundle.manifest.precision),
+        "openvino": ov.get_version(),
+        "machine": platform.machine(),
+        "recordings": len(recordings),
+        "tokens": sum(map(len, sides[0].tokens)),
+        "logit_bound": LOGIT_BOUND,
+        "sides": {side.name: side.figures() for side in sides},
+        "beam": beam_figures,
+    }
+
+
+def sides_of(bundle: Bundle) -> dict[str, Bundle]:
+    """Return what is compared with the reference, the bundle on its own device first."""
+    sides = {bundle.device: bundle}
+    if bundle.has_corrector:
+        sides[AT_STRENGTH_0] = bundle
+    if has_plugin("NPU"):
+        sides[NPU_ON_CPU] = replace(bundle, device=NPU_ON_CPU)
+    sides[DEFAULT_PRECISION] = with_default_precision(bundle)
+    return sides
+
+
+def beams_compared(
+    references: Sequence[str], texts: Sequence[tuple[str, str]], language: str
+) -> dict[str, Any]:
+    """Return the figures of two beams.
+
+    Args:
+        references: what was said.
+        texts: of each recording, what our beam and the reference's made of it.
+        language: what is spoken.
+    """
+    ours, theirs = (
+        score(zip(references, side, strict=True), language).errors
+        for side in zip(*texts, strict=True)
+    )
+    part_of_gate = theirs.words >= LEAST_WORDS
+    return {
+        "size": BEAM_SIZE,
+        "equal": sum(own == other for own, other in texts),
+        "words": theirs.words,
+        "wer": ours.rate,
+        "reference_wer": theirs.rate,
+        "part_of_gate": part_of_gate,
+        "passed": not part_of_gate or ours.rate <= theirs.rate + BEAM_WER_BOUND,
+    }
+
+
+def show(figures: dict[str, Any], bundle: Bundle) -> None:
+    """Print the figures on standard output."""
+    table = Table(title=f"{figures['model']['name']} beside transformers, {bundle.folder.name}")
+    for heading in ("decoder", "same tokens", "near-ties", "different", "logits"):
+        table.add_column(heading, justify="left" if heading == "decoder" else "right")
+    for name, side in figures["sides"].items():
+        ties, different = len(side["near_ties"]), len(side["different"])
+        far = side["logit_difference"]
+        same = f"{side['equal']} of {figures['recordings']}"
+        table.add_row(name, same, str(ties), str(different), "" if far is None else f"{far:.1e}")
+    output = Console(highlight=False, soft_wrap=True)
+    output.print(table)
+    for name, side in figures["sides"].items():
+        for kind in ("near_ties", "different"):
+            if side[kind]:
+                output.print(f"{name}: {kind.replace('_', '-')} in {', '.join(side[kind])}")
+    if figures["beam"]:
+        beam = figures["beam"]
+        note = "" if beam["part_of_gate"] else f", too few words to judge by ({beam['words']})"
+        both = f"WER {beam['wer']:.2%}, transformers {beam['reference_wer']:.2%}"
+        same = f"same text {beam['equal']} of {figures['recordings']}"
+        output.print(f"beam {beam['size']}: {both}, {same}{note}")
+    output.print("passed" if figures["passed"] else "FAILED")

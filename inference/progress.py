@@ -1,5 +1,6 @@
-"""Progress on standard error, so that standard output holds results only."""
+"""What a person sees: progress on standard error, so that standard output holds results only."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -13,6 +14,12 @@ T = TypeVar("T")
 def console() -> Console:
     """Return a console on standard error."""
     return Console(stderr=True, highlight=False)
+
+
+def screen() -> Console:
+    """Return a console on standard output; where that is no terminal, wide enough for a table."""
+    width = None if sys.stdout.isatty() else 120
+    return Console(file=sys.stdout, highlight=False, width=width)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """``beamless demo``: every stage once, small, on what is installed, and what came of it."""
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
 from beamless.inference.methods import open_method
+from beamless.inference.progress import screen
 from beamless.inference.timing import timed
 from beamless.models.bundle import open_bundle
 from beamless.models.export import export
@@ -56,14 +56,14 @@ def demo(out: Path = Path("beamless-demo"), *, sentences: int = 60, model: str =
     ):
         raise BeamlessError(f"{out} exists and holds no demo like this one; name another folder")
     write_text_atomically(said, recipe)
-    screen = Console(file=sys.stdout, highlight=False)
+    output = screen()
     bundle = open_bundle(model)
-    stage(screen, f"1. Texts: {sentences} everyday sentences", lambda: _write_texts(out, sentences))
+    stage(output, f"1. Texts: {sentences} everyday sentences", lambda: _write_texts(out, sentences))
     if not (out / "corpus" / "_COMPLETE").is_file():
-        stage(screen, "2. Audio: a Piper voice says them", lambda: _synthesise(out))
+        stage(output, "2. Audio: a Piper voice says them", lambda: _synthesise(out))
     if not (read_parity(bundle) or {}).get("passed"):
         stage(
-            screen,
+            output,
             "3. Gate: the static decoder must equal the reference, token for token",
             lambda: check(model, limit=4, beam=False),
         )
@@ -74,28 +74,28 @@ def demo(out: Path = Path("beamless-demo"), *, sentences: int = 60, model: str =
     )
     if not (out / "corrector" / "corrector.json").is_file():
         stage(
-            screen,
+            output,
             "5. Corrector: a small network learns from them",
             lambda: train([out / "traces"], out / "corrector", model=model, epochs=3),
         )
     if not (out / "bundle" / "bundle.json").is_file():
         stage(
-            screen,
+            output,
             "6. Bundle: step and corrector fused into one static graph",
             lambda: export(model, out / "bundle", corrector=out / "corrector"),
         )
-    screen.rule("7. Transcripts: greedy, corrected and beam 5 side by side")
-    compare(load_bundle(out / "bundle"), screen)
-    screen.print(CLOSING.format(sentences=sentences))
-    screen.print(f"Go on with: beamless transcribe FILE --model {out / 'bundle'}", soft_wrap=True)
+    output.rule("7. Transcripts: greedy, corrected and beam 5 side by side")
+    compare(load_bundle(out / "bundle"), output)
+    output.print(CLOSING.format(sentences=sentences))
+    output.print(f"Go on with: beamless transcribe FILE --model {out / 'bundle'}", soft_wrap=True)
 
 
-def stage(screen: Console, title: str, work: Callable[[], object]) -> None:
+def stage(output: Console, title: str, work: Callable[[], object]) -> None:
     """Say what is done, do it, and say how long it took."""
-    screen.rule(title)
+    output.rule(title)
     began = time.perf_counter()
     work()
-    screen.print(f"[dim]{time.perf_counter() - began:.0f} s[/dim]")
+    output.print(f"[dim]{time.perf_counter() - began:.0f} s[/dim]")
 
 
 def _write_texts(out: Path, sentences: int) -> None:
@@ -107,11 +107,11 @@ def _synthesise(out: Path) -> None:
     synth(out / "texts.txt", out / "corpus")
 
 
-def compare(bundle: Bundle, screen: Console) -> None:
+def compare(bundle: Bundle, output: Console) -> None:
     """Decode the sample recordings with each method; print texts, errors, steps and times."""
     recordings = sample_recordings()
     kind = "read by a person" if reading_file() else "said by a voice (no recording is installed)"
-    screen.print(f"{len(recordings)} lines of A Tale of Two Cities, {kind}; errors are marked.")
+    output.print(f"{len(recordings)} lines of A Tale of Two Cities, {kind}; errors are marked.")
     tokenizer = bundle.tokenizer
     prompt = tokenizer.prompt("en")
     encoder = Encoder(bundle.compile("encoder"))
@@ -120,16 +120,16 @@ def compare(bundle: Bundle, screen: Console) -> None:
     mels = bundle.manifest.sizes["mels"]
     for name, samples, reference in recordings:
         cross_kv = encoder(log_mel(samples, mels))
-        screen.print(f"\n[bold]{name}[/bold]  {reference}")
+        output.print(f"\n[bold]{name}[/bold]  {reference}")
         for method, decode in decoders.items():
             hypothesis, seconds = timed(decode, cross_kv)
             errors = errors_of(hypothesis.tokens, reference, tokenizer, "en")
             figures = (errors.total, errors.words, hypothesis.steps, seconds)
             totals[method] = [a + b for a, b in zip(totals[method], figures, strict=True)]
             text = tokenizer.decode(hypothesis.tokens).strip()
-            screen.print(f"{method:>10} ", marked(reference, text), soft_wrap=True)
+            output.print(f"{method:>10} ", marked(reference, text), soft_wrap=True)
     table = Table("method", "WER", "errors", "steps", "ms a token")
     for method, (wrong, words, steps, time_spent) in totals.items():
         rate, price = f"{wrong / words:.1%}", f"{1000 * time_spent / steps:.1f}"
         table.add_row(method, rate, f"{wrong:.0f}", f"{steps:.0f}", price)
-    screen.print(table)
+    output.print(table)

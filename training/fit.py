@@ -62,11 +62,11 @@ def train(
 
     _silence_lightning()
     recipe = {name: _plain(value) for name, value in locals().items() if name in _RECIPE}
-    _open_folder(out, recipe)
     parts, traced_model, model_hash = read_training_steps(traces, targets, policies)
     checkpoint = load_checkpoint(model or traced_model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
+    _open_folder(out, recipe)
     data = StepsDataset(concatenate(parts), history)
     torch.manual_seed(seed)
     config = CorrectorConfig("shift", model_hash, checkpoint.sizes.width, history, units)

@@ -2,16 +2,15 @@
 
 import csv
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.inference.progress import screen
 from beamless.training.metrics import GapClosed, bootstrap_gap_closed
 
 
@@ -133,12 +132,12 @@ def write_report(rows: Sequence[Row], run: Run, out: Path) -> None:
 
 def print_report(rows: Sequence[Row], run: Run) -> None:
     """Print a table for each corpus, and one for all together."""
-    screen = Console(file=sys.stdout, highlight=False)
+    output = screen()
     parts = _parts(rows, run)
     for name, part in parts.items():
-        screen.print(_table(report(part, run), name))
+        output.print(_table(report(part, run), name))
     if len(parts) > 1:
-        screen.print(_table(report(rows, run), "all"))
+        output.print(_table(report(rows, run), "all"))
 
 
 def _parts(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:
@@ -162,7 +161,7 @@ def _table(content: dict[str, Any], name: str) -> Table:
         "to capacity",
         "gap closed",
     )
-    table.add_column("method")
+    table.add_column("method", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right")
     for method, figures in content["methods"].items():

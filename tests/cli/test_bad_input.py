@@ -1,0 +1,122 @@
+"""Bad input: one clear line, exit code 2, no traceback, nothing lost."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+from beamless.__main__ import run
+from beamless.inference.errors import BeamlessError
+
+
+def fails(*arguments: object) -> str:
+    """Run a command line in this process, expect it to refuse, and return its one line."""
+    with pytest.raises(BeamlessError) as caught:
+        run([str(argument) for argument in arguments])
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_refusal_is_one_line_with_code_2_and_no_traceback(tmp_path):
+    missing = tmp_path / "no such.wav"
+    command = [sys.executable, "-m", "beamless", "transcribe", str(missing)]
+    done = subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert str(missing) in done.stderr.strip().splitlines()[-1]
+    assert done.stdout == ""
+
+
+def test_an_unknown_command_is_named():
+    assert "'trascribe'" in fails("trascribe", "a.wav")
+
+
+def test_an_unknown_option_is_named():
+    assert "--speed" in fails("transcribe", "a.wav", "--speed", 2)
+
+
+def test_a_missing_argument_is_named():
+    assert "corpus" in fails("collect")
+
+
+def test_a_model_of_no_kind_lists_the_short_names(tmp_path):
+    assert "tiny.en" in fails("export", "no-such-model", tmp_path / "bundle")
+
+
+def test_a_folder_that_holds_no_model(tmp_path):
+    assert "config.json" in fails("export", tmp_path, tmp_path / "bundle")
+
+
+def test_an_output_folder_that_exists_is_left_alone(tmp_path):
+    (tmp_path / "bundle").mkdir()
+    assert "exists" in fails("export", "tiny.en", tmp_path / "bundle")
+
+
+def test_a_file_that_is_not_audio(tmp_path, tiny_bundle):
+    path = tmp_path / "talk.wav"
+    path.write_text("not audio", encoding="utf-8")
+    assert "talk.wav" in fails("transcribe", path, "--model", tiny_bundle.folder)
+
+
+def test_a_sample_that_is_not_a_number_is_placed(tmp_path, tiny_bundle):
+    samples = np.zeros(16000, np.float32)
+    samples[8000] = np.nan
+    sf.write(tmp_path / "nan.wav", samples, 16000, subtype="FLOAT")
+    message = fails("transcribe", tmp_path / "nan.wav", "--model", tiny_bundle.folder)
+    assert "0.5" in message or "8000" in message
+
+
+def test_audio_without_samples_is_an_empty_transcript(tmp_path, tiny_bundle, capsys):
+    sf.write(tmp_path / "empty.wav", np.zeros(0, np.float32), 16000)
+    assert run(["transcribe", str(tmp_path / "empty.wav"), "--model", str(tiny_bundle.folder)]) == 0
+    assert capsys.readouterr().out.strip() == ""
+
+
+def test_a_method_of_no_kind_lists_the_methods(tmp_path, tiny_bundle, clip):
+    message = fails("transcribe", clip, "--model", tiny_bundle.folder, "--method", "beam11")
+    assert "beam1 to beam10" in message
+
+
+def test_corrected_without_a_corrector(tmp_path, tiny, clip):
+    from beamless.models.bundle import write_bundle
+
+    write_bundle(tiny, tmp_path / "plain")
+    message = fails("transcribe", clip, "--model", tmp_path / "plain", "--method", "corrected")
+    assert "no corrector" in message
+
+
+def test_a_device_that_is_absent(tiny_bundle, clip):
+    message = fails("transcribe", clip, "--model", tiny_bundle.folder, "--device", "TPU")
+    assert "'TPU'" in message
+
+
+def test_collecting_before_the_gate_is_refused(tmp_path, tiny, clip):
+    from beamless.models.bundle import write_bundle
+
+    write_bundle(tiny, tmp_path / "unchecked")
+    (tmp_path / "corpus/audio").mkdir(parents=True)
+    (tmp_path / "corpus/audio/fox.wav").write_bytes(clip.read_bytes())
+    line = {"id": "fox", "file_name": "audio/fox.wav", "text": "the quick brown fox"}
+    (tmp_path / "corpus/metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    model = ("--model", tmp_path / "unchecked")
+    assert "beamless check" in fails("collect", tmp_path / "corpus", tmp_path / "out", *model)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_corpus_line_without_audio_is_numbered(tmp_path, tiny_bundle):
+    line = {"id": "gone", "file_name": "audio/gone.wav", "text": "gone"}
+    (tmp_path / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert "line 1" in fails("evaluate", tiny_bundle.folder, tmp_path)
+
+
+def test_traces_that_are_not_there(tmp_path):
+    assert "recipe.json" in fails("train", tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_of_no_kind_lists_the_targets(tmp_path):
+    assert "reference" in fails("collect", tmp_path, tmp_path / "out", "--targets", "wish")

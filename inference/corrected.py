@@ -28,6 +28,7 @@ class Corrected:
         self._first = np.zeros(1, np.float32)
         self._strength = np.zeros(1, np.float32)
         self._history = np.zeros(tuple(compiled.input("history").shape), np.float32)
+        self._text_start = 0
         extra = {"first": self._first, "strength": self._strength, "history": self._history}
         self.decoder = StaticDecoder(compiled, extra)
 
@@ -35,12 +36,14 @@ class Corrected:
         """Feed a token and read the one after it."""
         self._first[0] = place == "first"
         self._strength[0] = 0.0 if place == "prompt" else self.strength
+        position = self.decoder.position
         if place != "text":
-            self._history.fill(0)
+            self._text_start = position
+        known = min(len(self._history), position - self._text_start)
+        self._history.fill(0)
+        if known:
+            self._history[-known:] = self.decoder.states[position - known : position, 0]
         outputs = self.decoder.step([token]).outputs
-        hidden = outputs["hidden"][0, 0]
-        self._history[:-1] = self._history[1:]
-        self._history[-1] = hidden
         logprob = float(outputs["top_logprobs"][0])
         if not np.isfinite(logprob):
             raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
@@ -48,6 +51,7 @@ class Corrected:
         return Choice(
             token=int(outputs["top_tokens"][0]),
             logprob=logprob,
-            hidden=hidden,
+            runner_up=int(outputs["top_tokens"][1]),
+            runner_up_logprob=float(outputs["top_logprobs"][1]),
             no_speech_prob=no_speech,
         )

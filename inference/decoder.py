@@ -37,11 +37,27 @@ class Step:
         return self.outputs["hidden"][:, 0]
 
 
+@dataclass(frozen=True)
+class Passage:
+    """What the steps at positions ``start`` to ``stop`` - 1 left in the decoder."""
+
+    start: int
+    stop: int
+    slots: Mapping[str, np.ndarray]
+    states: np.ndarray
+
+
 class StaticDecoder:
     """A compiled step graph with its cache.
 
     Every size is read from the graph. Positions run from 0 to capacity - 1; the last one has no
     slot of its own, since no token follows it.
+
+    Attributes:
+        batch, capacity: B and C.
+        position: where the next token goes.
+        steps: infer calls since the window began; more than ``position`` where it was rewound.
+        states: the hidden states [C, B, d] of the positions so far.
 
     Args:
         compiled: the step graph, compiled.
@@ -58,7 +74,7 @@ class StaticDecoder:
         shape = tuple(self._ports["past_key.0"].shape)
         self.batch, self.capacity = int(shape[0]), int(shape[2]) + 1
         self.cache = KeyValueCache(names, shape)
-        self.position = 0
+        self.position = self.steps = 0
         self._tokens = np.zeros((self.batch, 1), np.int32)
         self._positions = np.zeros(1, np.int32)
         self._mask = np.zeros((1, self.capacity), np.float32)
@@ -80,6 +96,8 @@ class StaticDecoder:
             array = np.zeros(tuple(port.shape), port.element_type.to_dtype())
             self._request.set_tensor(port, ov.Tensor(array, shared_memory=True))
             self._outputs[port.any_name] = array
+        width = self._outputs["hidden"].shape[-1]
+        self.states = np.zeros((self.capacity, self.batch, width), np.float32)
 
     def bind(self, name: str, array: np.ndarray) -> None:
         """Let an input read from ``array`` from now on.
@@ -110,7 +128,7 @@ class StaticDecoder:
         for name in self._cross_names:
             self.bind(name, cross_kv[name])
         self.cache.clear()
-        self.position = 0
+        self.position = self.steps = 0
 
     def step(self, tokens: Sequence[int]) -> Step:
         """Feed one token a hypothesis [B], and store its keys and values in its slot.
@@ -133,7 +151,9 @@ class StaticDecoder:
             for name in self.cache.buffers:
                 present = self._outputs[name.replace("past_", "present_")]
                 self.cache.write(name, self.position, present)
+        self.states[self.position] = self._outputs["hidden"][:, 0]
         self.position += 1
+        self.steps += 1
         return Step(self._outputs)
 
     def prefill(self, prompt: Sequence[int]) -> Step:
@@ -158,6 +178,20 @@ class StaticDecoder:
         if not 0 <= position <= self.position:
             raise ValueError(f"position {position} has not been reached; now at {self.position}")
         self.position = position
+
+    def keep(self, start: int) -> Passage:
+        """Copy what the steps from ``start`` on left, so that another try may go over it."""
+        stop = min(self.position, self.cache.slots)
+        slots = {name: b[:, :, start:stop].copy() for name, b in self.cache.buffers.items()}
+        return Passage(start, self.position, slots, self.states[start : self.position].copy())
+
+    def put_back(self, passage: Passage) -> None:
+        """Stand where a passage ended, as if nothing had gone over it."""
+        for name, kept in passage.slots.items():
+            end = passage.start + kept.shape[2]
+            self.cache.buffers[name][:, :, passage.start : end] = kept
+        self.states[passage.start : passage.stop] = passage.states
+        self.position = passage.stop
 
     def reorder(self, parents: Sequence[int]) -> int:
         """Let hypothesis b go on from hypothesis ``parents[b]``; return the rows copied."""

@@ -27,14 +27,15 @@ class Choice:
     Attributes:
         token: the chosen token.
         logprob: its log-probability.
-        hidden: the hidden state [d] behind it; the graph's own array, copy it to keep it.
+        runner_up, runner_up_logprob: the second best.
         no_speech_prob: probability of ``<|nospeech|>`` here; it means something after the start
             token only.
     """
 
     token: int
     logprob: float
-    hidden: np.ndarray
+    runner_up: int
+    runner_up_logprob: float
     no_speech_prob: float
 
 
@@ -67,8 +68,11 @@ class Greedy:
             no_speech = float(np.exp(raw[0, self._no_speech] - log_sum_exp(raw)[0, 0]))
         logits = self._suppression.apply(step.logits, place == "first")
         best = int(logits[0].argmax())
-        logprob = float(logits[0, best]) - float(log_sum_exp(logits)[0, 0])
-        return Choice(best, logprob, step.hidden[0], no_speech)
+        total = float(log_sum_exp(logits)[0, 0])
+        logprob = float(logits[0, best]) - total
+        logits[0, best] = -np.inf
+        second = int(logits[0].argmax())
+        return Choice(best, logprob, second, float(logits[0, second]) - total, no_speech)
 
 
 def greedy(
@@ -96,14 +100,9 @@ def greedy(
         BeamlessError: the prompt leaves no room for text.
     """
     room = room_for_text(chooser.decoder.capacity, prompt)
-    chooser.decoder.start(cross_kv)
-    no_speech_prob = 0.0
-    for index, token in enumerate(prompt):
-        choice = chooser.next(token, "first" if index == len(prompt) - 1 else "prompt")
-        no_speech_prob = max(no_speech_prob, choice.no_speech_prob)
+    choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
     tokens: list[int] = []
     logprobs = [choice.logprob]
-    hidden = [choice.hidden.copy()] if record else []
     finish_reason: FinishReason = "stop"
     while choice.token != end:
         tokens.append(choice.token)
@@ -114,16 +113,25 @@ def greedy(
             break
         choice = chooser.next(choice.token, "text")
         logprobs.append(choice.logprob)
-        if record:
-            hidden.append(choice.hidden.copy())
+    states = chooser.decoder.states[len(prompt) - 1 : chooser.decoder.position, 0]
     return Hypothesis(
         tokens=tuple(tokens),
         logprobs=tuple(logprobs),
         finish_reason=finish_reason,
         no_speech_prob=no_speech_prob,
-        steps=chooser.decoder.position,
-        hidden=np.stack(hidden) if record else None,
+        steps=chooser.decoder.steps,
+        hidden=states.copy() if record else None,
     )
+
+
+def open_window(chooser: Chooser, cross_kv: CrossKV, prompt: Sequence[int]) -> tuple[Choice, float]:
+    """Feed a window's prompt; return the first choice of text and the no-speech probability."""
+    chooser.decoder.start(cross_kv)
+    no_speech_prob = 0.0
+    for index, token in enumerate(prompt):
+        choice = chooser.next(token, "first" if index == len(prompt) - 1 else "prompt")
+        no_speech_prob = max(no_speech_prob, choice.no_speech_prob)
+    return choice, no_speech_prob
 
 
 def room_for_text(capacity: int, prompt: Sequence[int]) -> int:

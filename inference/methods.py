@@ -1,4 +1,4 @@
-"""The ways to decode a window, by name: ``greedy``, ``corrected``, ``beam5`` and its like."""
+"""The ways to decode a window, by name: ``greedy``, ``corrected``, ``lookahead``, ``beam5``."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,9 +10,10 @@ from beamless.inference.decoder import CrossKV
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.lookahead import LookaheadOptions, lookahead
 
 Decode = Callable[[CrossKV], Hypothesis]
-METHODS = "greedy, corrected, beam or beam1 to beam10"
+METHODS = "greedy, corrected, lookahead, greedy-lookahead, and beam or beam1 to beam10"
 
 
 def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
@@ -20,7 +21,8 @@ def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
 
     Args:
         bundle: the model.
-        name: ``greedy``, ``corrected``, or ``beam`` and its size; ``beam`` alone is ``beam5``.
+        name: ``greedy``; ``corrected``; ``lookahead``, on top of the corrector where there is
+            one; ``greedy-lookahead``, without it; or ``beam`` and its size, ``beam5`` if alone.
         prompt: the ids that open every window.
 
     Raises:
@@ -33,6 +35,11 @@ def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
     if name == "corrected":
         corrected = Corrected(bundle)
         return lambda cross_kv: greedy(corrected, cross_kv, prompt, end)
+    if name in ("lookahead", "greedy-lookahead"):
+        plain_one = name == "greedy-lookahead" or not bundle.has_corrector
+        chooser = Greedy(bundle) if plain_one else Corrected(bundle)
+        options = LookaheadOptions()
+        return lambda cross_kv: lookahead(chooser, cross_kv, prompt, end, options)
     size = re.fullmatch(r"beam(\d*)", name)
     if size is None or not 1 <= int(size[1] or 5) <= MAX_BEAM_SIZE:
         raise BeamlessError(f"there is no method {name!r}; methods are {METHODS}")

@@ -68,7 +68,7 @@ def demo(out: Path = Path("beamless-demo"), *, sentences: int = 60, model: str =
             lambda: check(model, limit=4, beam=False),
         )
     stage(
-        screen,
+        output,
         "4. Traces: what greedy saw along the beam's best hypothesis",
         lambda: collect(out / "corpus", out / "traces", model=model, targets=["best"]),
     )

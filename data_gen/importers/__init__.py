@@ -1,9 +1,9 @@
 """``beamless import``: data sets of other layouts, and corpora to be augmented, to a corpus."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from beamless.data_gen.importers import (
     lhotse,
     librispeech,
     ljspeech,
+    long,
     nemo,
     tables,
     tedlium,
@@ -42,6 +43,7 @@ LAYOUTS: Mapping[str, Layout] = {
         kaldi.LAYOUT,
         nemo.LAYOUT,
         lhotse.LAYOUT,
+        long.LAYOUT,
         tables.CSV,
         tables.TSV,
         tables.JSONL,
@@ -66,6 +68,9 @@ def import_corpus(
     name: str = "",
     license: str = "",
     limit: int | None = None,
+    model: str = "tiny.en",
+    device: str = "CPU",
+    language: str = "en",
 ) -> None:
     """Turn a data set of another layout into a corpus.
 
@@ -74,7 +79,8 @@ def import_corpus(
 
     Args:
         layout: ljspeech, librispeech, common-voice, vctk, tedlium, kaldi, nemo, lhotse, csv, tsv,
-            jsonl, hf (Hugging Face datasets) or corpus (this project's own).
+            jsonl, hf (Hugging Face datasets), long (recordings with a .txt beside each, but no
+            times) or corpus (this project's own).
         source: its folder or file; for hf also a name on the hub.
         out: the folder of the new corpus; with --split it gets train, dev and test.
         subset: a part of it, such as dev-clean (librispeech), train (common-voice), mic2 (vctk)
@@ -89,6 +95,10 @@ def import_corpus(
         name: what the corpus calls its source; the layout's name by default.
         license: the licence of the audio, where the layout does not know it.
         limit: read the first so many recordings only.
+        model: a bundle's folder or a model's name, for the layout long: it hears what is said
+            where, so that the text can be cut.
+        device: the OpenVINO device that the model runs on.
+        language: what is spoken, for the layout long.
 
     Raises:
         BeamlessError: the layout, the source, the recipe or the folder are not what they must
@@ -98,7 +108,8 @@ def import_corpus(
         raise BeamlessError(f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}")
     chosen = LAYOUTS[layout]
     recipe = load_recipe(augment) if augment else None
-    place = Source(source, subset, _columns(columns), audio_root and audio_root.absolute())
+    root = audio_root and audio_root.absolute()
+    place = Source(source, subset, _columns(columns), root, model, device, language)
     plan: dict[str, Any] = {
         "stage": "import",
         "layout": layout,
@@ -112,8 +123,10 @@ def import_corpus(
         "license": license,
         "limit": limit,
     }
+    if layout == long.LAYOUT.name:
+        plan |= {"model": model, "language": language}
     recordings = islice(chosen.read(place), limit)
-    listed = recordings if chosen.streamed else _listed(recordings, source)
+    listed = _begun(recordings, source) if chosen.streamed else _listed(recordings, source)
     sides = ("train", "dev", "test") if split else ("",)
     counts = {}
     with ExitStack() as stack:
@@ -225,6 +238,14 @@ def _listed(recordings: Iterable[Recording], source: str) -> list[Recording]:
     if not listed:
         raise BeamlessError(f"{source} holds no recordings")
     return listed
+
+
+def _begun(recordings: Iterator[Recording], source: str) -> Iterable[Recording]:
+    """Take the first recording, so that a source that cannot be read is found at the start."""
+    first = next(recordings, None)
+    if first is None:
+        raise BeamlessError(f"{source} holds no recordings")
+    return chain([first], recordings)
 
 
 def _columns(given: str) -> dict[str, str]:

@@ -17,12 +17,18 @@ TAKEN = {"id", "file_name", "text", "speaker", "duration", "source", "license", 
 
 @dataclass(frozen=True)
 class Source:
-    """What the user named: a place, a part of it, and how its columns are called."""
+    """What the user named: a place, a part of it, and how its columns are called.
+
+    ``model``, ``device`` and ``language`` are for layouts that need to hear what is said.
+    """
 
     place: str
     subset: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     audio_root: Path | None = None
+    model: str = "tiny.en"
+    device: str = "CPU"
+    language: str = "en"
 
     def folder(self) -> Path:
         """Return the place as a folder.

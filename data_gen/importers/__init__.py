@@ -91,7 +91,7 @@ def import_corpus(
             manifest's own; paths that lead out of it are refused.
         split: write train, dev and test, by speaker, by text where the same sentences are read
             by several people, or by both, which leaves out what would stand on two sides.
-        augment: a recipe (YAML) of noise, rooms, codecs and more to apply; see the documentation.
+        augment: a recipe of noise, rooms, codecs and more, such as data_gen/augment.yaml.
         name: what the corpus calls its source; the layout's name by default.
         license: the licence of the audio, where the layout does not know it.
         limit: read the first so many recordings only.

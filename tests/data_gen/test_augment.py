@@ -4,12 +4,14 @@ import hashlib
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beamless.data_gen import augment
 from beamless.data_gen.augment import Join, augmented, load_recipe
 from beamless.data_gen.augment_steps import STEPS
 from beamless.data_gen.corpora import read_corpus
@@ -286,6 +288,15 @@ def test_without_the_extra_the_message_names_it(recipe, corpora, monkeypatch):
     monkeypatch.setitem(sys.modules, "audiomentations", None)
     with pytest.raises(BeamlessError, match=r'pip install "beamless\[augment\]"'):
         augmented(corpora.tone(), RATE, one(recipe, "gain: {}"), "a")
+
+
+def test_the_recipe_that_is_shipped_can_be_read_and_names_every_step():
+    path = Path(augment.__file__).with_name("augment.yaml")
+    shipped = load_recipe(path)
+    assert shipped.join
+    named = {name for name, _ in shipped.steps} | {"noise"}
+    assert named == set(STEPS)
+    assert "- noise: {p: 0.5, folder: noise" in path.read_text(encoding="utf-8")
 
 
 # Joining

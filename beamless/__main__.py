@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
     "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),
     "collect": ("beamless.data_gen.collect:collect", "a corpus to traces"),
+    "rollout": ("beamless.data_gen.rollout:rollout", "free decoding to on-policy traces"),
     "train": ("beamless.training.fit:train", "traces to a corrector"),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),

@@ -36,6 +36,8 @@ class TraceRecipe:
         prompt: the ids that open every window.
         beam_size, length_penalty: of the beam and the teacher's.
         top_k: candidates kept a step.
+        language: what is spoken.
+        corrector: the hash of the corrector that decoded, for on-policy steps.
     """
 
     model: str
@@ -45,6 +47,8 @@ class TraceRecipe:
     beam_size: int
     length_penalty: float
     top_k: int
+    language: str = "en"
+    corrector: str = ""
 
 
 @dataclass(frozen=True)
@@ -213,7 +217,8 @@ class Steps:
         log_sum_exp: [N].
         starts: where each trace begins, [R + 1]; the last one is N.
         rows: the traces' other columns, [R].
-        acceptable: per step, the tokens that are as good as the target's.
+        acceptable: all tokens that are right at a step, the target's among them, int32 [N, A],
+            filled up with -1.
     """
 
     hidden: np.ndarray
@@ -223,7 +228,7 @@ class Steps:
     log_sum_exp: np.ndarray
     starts: np.ndarray
     rows: list[Mapping[str, Any]]
-    acceptable: list[list[int]]
+    acceptable: np.ndarray
 
 
 def shards(folder: Path, policies: Sequence[str], targets: Sequence[str]) -> list[Path]:
@@ -256,10 +261,25 @@ def read_steps(
     parts = [_flatten(table) for table in tables if table.num_rows]
     lengths = np.concatenate([[0], *(part.pop("lengths") for part in parts)])
     rows = [row for table in tables for row in table.select(_TEXT_COLUMNS).to_pylist()]
-    acceptable = [step for table in tables for r in table["acceptable"].to_pylist() for step in r]
+    acceptable = padded(
+        [step for t in tables for step in _acceptable(t["acceptable"], t["target_ids"])]
+    )
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     starts = np.cumsum(lengths)
     return Steps(**arrays, starts=starts, rows=rows, acceptable=acceptable)
+
+
+def padded(sets: Sequence[Sequence[int]]) -> np.ndarray:
+    """Stand sets of tokens side by side, int32 [N, A], filled up with -1."""
+    table = np.full((len(sets), max(map(len, sets), default=1)), -1, np.int32)
+    for row, tokens in zip(table, sets, strict=True):
+        row[: len(tokens)] = tokens
+    return table
+
+
+def _acceptable(column: Any, targets: Any) -> Iterator[list[int]]:  # noqa: ANN401
+    for sets, labels in zip(column.to_pylist(), targets.to_pylist(), strict=True):
+        yield from sets or [[label] for label in labels]
 
 
 _TEXT_COLUMNS = [

@@ -66,7 +66,8 @@ class CorrectorModule(lightning.LightningModule):
         """Log the loss and how many differing steps are fixed and agreeing ones harmed."""
         size = len(batch.targets)
         shifted = batch.hidden + self.network(batch.hidden, batch.history)
-        right = self.logits(shifted, batch.first).argmax(dim=1) == batch.targets
+        right = self.logits(shifted, batch.first).argmax(dim=1, keepdim=True)
+        right = (right == batch.targets).any(dim=1)
         self.log("dev_loss", self.loss(batch), prog_bar=True, batch_size=size)
         for name, value, rows in (
             ("fixed", right, ~batch.agrees),

@@ -11,23 +11,22 @@ from torch.nn import functional
 def correction_loss(
     logits: Tensor, base_logits: Tensor, targets: Tensor, agrees: Tensor, kl_weight: float
 ) -> Tensor:
-    """Return the mean cross-entropy on the targets plus KL to the base model where they agree.
+    """Return the mean cross-entropy on the right tokens plus KL to the base where it has one.
 
-    A target that is suppressed has no probability under any correction; such steps count for
-    nothing.
+    Where several tokens are right, their probabilities add up. A suppressed token has no
+    probability under any correction; steps with no other right token count for nothing.
 
     Args:
         logits: corrected logits [N, V], suppressed tokens at minus infinity.
         base_logits: the base model's, likewise.
-        targets: ids [N].
-        agrees: True where the base model's best token is the target, [N].
+        targets: the right tokens [N, A], filled up with -1.
+        agrees: True where the base model's best token is right, [N].
         kl_weight: of KL(base ‖ corrected), in units of the cross-entropy.
     """
     logprobs = functional.log_softmax(logits, dim=1)
-    possible = torch.isfinite(logits.gather(1, targets[:, None])[:, 0])
-    chosen = logprobs.gather(1, targets[:, None])[:, 0]
-    cross_entropy = -torch.where(possible, chosen, torch.zeros_like(chosen))
-    loss = cross_entropy.sum()
+    chosen = logprobs.gather(1, targets.clamp(min=0)).masked_fill(targets < 0, -torch.inf)
+    possible = torch.isfinite(chosen).any(dim=1)
+    loss = -torch.logsumexp(chosen[possible], dim=1).sum()
     kept = agrees & possible
     if kl_weight and kept.any():
         base = functional.log_softmax(base_logits[kept], dim=1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from beamless.data_gen.traces import Steps, read_recipe, read_steps
+from beamless.data_gen.traces import Steps, padded, read_recipe, read_steps
 from beamless.inference.errors import BeamlessError
 
 
@@ -19,8 +19,8 @@ class Batch:
 
     Attributes:
         hidden: [N, d]; history: the W hidden states before, [N, W·d], zeros where there are none.
-        targets: ids [N].
-        agrees: the base model's best token is the target, [N].
+        targets: the right tokens of each step [N, A], filled up with -1.
+        agrees: the base model's best token is among them, [N].
         first: the step opens a text, [N].
     """
 
@@ -36,8 +36,8 @@ class StepsDataset(Dataset[int]):
 
     def __init__(self, steps: Steps, history: int) -> None:
         self.hidden = torch.from_numpy(np.array(steps.hidden))
-        self.targets = torch.from_numpy(steps.target_ids.astype(np.int64))
-        self.agrees = torch.from_numpy(steps.top_ids[:, 0] == steps.target_ids)
+        self.targets = torch.from_numpy(steps.acceptable.astype(np.int64))
+        self.agrees = torch.from_numpy((steps.top_ids[:, :1] == steps.acceptable).any(axis=1))
         self.first = torch.zeros(len(self.targets), dtype=torch.bool)
         self.first[torch.from_numpy(steps.starts[:-1])] = True
         lengths = np.diff(steps.starts)
@@ -102,5 +102,5 @@ def concatenate(parts: Sequence[Steps]) -> Steps:
         log_sum_exp=np.concatenate([part.log_sum_exp for part in parts]),
         starts=np.concatenate([*starts, offsets[-1:]]),
         rows=[row for part in parts for row in part.rows],
-        acceptable=[step for part in parts for step in part.acceptable],
+        acceptable=padded([row[row >= 0] for part in parts for row in part.acceptable]),
     )

@@ -1,0 +1,105 @@
+"""Selective look-ahead, on toys whose every logit is known without a cache."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toys import END, START, ToyBundle, scripted, toy_logits, toy_window
+
+from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.logits import log_sum_exp
+from beamless.inference.lookahead import LookaheadOptions, cycles, lookahead
+
+PROMPT = (START, 2)
+VOCABULARY, CAPACITY = 6, 14
+windows = st.integers(0, 10_000)
+
+
+def decode(window, **options):
+    chooser = Greedy(ToyBundle(VOCABULARY, CAPACITY))
+    return lookahead(chooser, window, PROMPT, END, LookaheadOptions(**options))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=windows)
+def test_never_in_question_is_greedy(seed):
+    window = toy_window(VOCABULARY, seed)
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    ahead = decode(window, margin=0.0)
+    assert ahead.tokens == plain.tokens
+    assert ahead.finish_reason == plain.finish_reason
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=windows)
+def test_without_a_budget_it_is_greedy_at_greedys_price(seed):
+    window = toy_window(VOCABULARY, seed)
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    ahead = decode(window, margin=100.0, budget=0)
+    assert ahead.tokens == plain.tokens
+    assert ahead.steps == plain.steps
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=windows,
+    margin=st.floats(0.1, 20),
+    depth=st.integers(2, 5),
+    budget=st.integers(0, 60),
+)
+def test_the_branch_not_taken_leaves_no_trace_in_the_cache(seed, margin, depth, budget):
+    """Each log-probability is that of its token after the tokens before, recomputed afresh."""
+    window = toy_window(VOCABULARY, seed)
+    ahead = decode(window, margin=margin, depth=depth, budget=budget)
+    ending = (END,) if ahead.finish_reason == "stop" else ()
+    tokens = list(PROMPT)
+    for token, logprob in zip((*ahead.tokens, *ending), ahead.logprobs, strict=True):
+        logits = toy_logits(window, tokens)[None]
+        fresh = (logits - log_sum_exp(logits))[0, token]
+        assert logprob == pytest.approx(fresh, abs=1e-4)
+        tokens.append(token)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=windows, budget=st.integers(0, 40))
+def test_the_budget_bounds_the_extra_steps(seed, budget):
+    window = toy_window(VOCABULARY, seed)
+    depth = 4
+    ahead = decode(window, margin=3.0, depth=depth, budget=budget)
+    fed = len(PROMPT) + len(ahead.tokens)
+    assert ahead.steps - fed <= budget + depth
+
+
+def test_a_likely_token_with_a_poor_future_loses_to_the_runner_up():
+    """Greedy takes 3 and gets lost among equals; 4 goes straight on."""
+    window = scripted(VOCABULARY, 4, 5, END)
+    table = window["cross_table"]
+    table[2, 3], table[2, 4] = 20.2, 20.0
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    assert plain.tokens[0] == 3
+    assert decode(window, margin=0.6).tokens == (4, 5)
+
+
+def test_a_branch_that_cycles_loses_though_it_looks_probable():
+    """3 4 3 4 … is likelier at every step than the end, which is the runner-up behind each 3."""
+    window = scripted(VOCABULARY, 2, 3, 4, 3)
+    window["cross_table"][3, END] = 19.5
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    assert plain.finish_reason == "length"
+    ahead = decode(window, margin=1.0)
+    assert ahead.finish_reason == "stop"
+    assert ahead.tokens == (3, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cycling"),
+    [
+        ((1, 2, 1, 2, 1, 2), True),
+        ((9, 1, 2, 3, 1, 2, 3, 1, 2, 3), True),
+        ((1, 2, 1, 2), False),
+        ((5, 5, 5), False),
+        ((1, 2, 1, 2, 1, 2, 3), False),
+        ((), False),
+    ],
+)
+def test_three_times_the_same_passage_is_a_cycle(tokens, cycling):
+    assert cycles(tokens) is cycling

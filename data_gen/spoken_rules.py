@@ -126,13 +126,16 @@ def _address(m: Match[str]) -> str:
     return m[0].replace("@", " at ").replace(".", " dot ").replace("_", " underscore ")
 
 
-def _letters(text: str, between: str = " ") -> str:
-    """Letters one by one; a single A would be read as the article."""
-    return between.join("ay" if c in "Aa" else c for c in text if c.isalpha())
+def _letters(m: Match[str], between: str = " ") -> str:
+    """Letters of a whole match one by one; a comma keeps A from being read as the article."""
+    text = between.join(c.upper() for c in m[0] if c.isalpha())
+    after = m.string[m.end() : m.end() + 1]
+    text = re.sub(r"A(?= )", "A,", text)
+    return text + ("," if text[-1] == "A" and after == " " else "")
 
 
 def _initials(m: Match[str]) -> str:
-    return _letters(m[0]) + ("." if m.end() == len(m.string) else "")
+    return _letters(m) + ("." if m.end() == len(m.string) else "")
 
 
 def _rules(*pairs: tuple[str, Callable[[Match[str]], str]]) -> tuple[Rule, ...]:
@@ -152,10 +155,7 @@ TITLES = _rules(
     (r"\bSt\.(?=\W|$)", lambda m: "Street"),
 )
 ADDRESSES = _rules(
-    (
-        r"\b([A-Z]{1,3}) ?& ?([A-Z]{1,3})\b",
-        lambda m: f"{_letters(m[1])} and {_letters(m[2])}",
-    ),
+    (r"\b[A-Z]{1,3}(?= ?& ?[A-Z]{1,3}\b)|(?<=[A-Z]&)[A-Z]{1,3}\b", _letters),
     (r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b", _address),
     (r"\b(?:www\.)?[a-z0-9-]+\.(?:com|org|net|edu|gov|io)\b", _address),
 )
@@ -239,9 +239,9 @@ SIGNS = _rules(
     (r" ?& ?", lambda m: " and "),
     (r"(?<=[a-z])/(?=[a-z])", lambda m: " "),
     (r"\b(?:[A-Za-z]\.){2,}", _initials),
-    (r"\b[A-Za-z](?:-[A-Za-z])+\b", lambda m: _letters(m[0], ", ")),
-    (r"\b[A-Z](?:, [A-Z])+\b", lambda m: _letters(m[0], ", ")),
-    (rf"\b((?i:{LETTERED})) A\b", lambda m: f"{m[1]} ay"),
+    (r"\b[A-Za-z](?:-[A-Za-z])+\b", lambda m: _letters(m, ", ")),
+    (r"\b[A-Z](?:, [A-Z])+\b", lambda m: _letters(m, ", ")),
+    (rf"\b((?i:{LETTERED})) A(?= )", lambda m: f"{m[1]} A,"),
 )
 
 

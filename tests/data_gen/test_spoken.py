@@ -52,12 +52,12 @@ READINGS = {
         "Dr. Smith of Elm Dr. agrees": "Doctor Smith of Elm Drive agrees",
         "St. John lives on Baker St. now": "Saint John lives on Baker Street now",
         "cats vs. dogs, e.g. mine": "cats versus dogs, for example mine",
-        "the U.S.A. and A.I. today": "the U S ay and ay I today",
+        "the U.S.A. and A.I. today": "the U S A, and A, I today",
     },
     "letters": {
-        "Anna, A-N-N-A.": "Anna, ay, N, N, ay.",
-        "Type B, A, 7.": "Type B, ay, seven.",
-        "vitamin A is a vitamin": "vitamin ay is a vitamin",
+        "Anna, A-N-N-A.": "Anna, A, N, N, A.",
+        "Type B, A, 7.": "Type B, A, seven.",
+        "vitamin A is a vitamin": "vitamin A, is a vitamin",
     },
     "units and signs": {
         "72°F today, -5 C tomorrow": (
@@ -66,7 +66,7 @@ READINGS = {
         "3 kg at 1 km/h": "three kilograms at one kilometer an hour",
         "25% of 1/2 cup": "twenty-five percent of one half cup",
         "3/4 of 2 1/2": "three quarters of two and one half",
-        "AT&T and R&D": "ay T and T and R and D",
+        "AT&T and R&D": "A, T and T and R and D",
         "5 - 3 = 2": "five minus three equals two",
         "mail joe@site.com": "mail joe at site dot com",
     },

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def written_texts(recipe: LlmRecipe, journal: Journal, sieve: Sieve) -> Iterator
     """
     taken = spent = fruitless = 0
     stored = list(journal.batches)
-    for number in range(10**9):
+    for number in count():
         if taken >= recipe.count or spent >= recipe.budget or fruitless >= FRUITLESS:
             return
         if number < len(stored):

@@ -52,7 +52,8 @@ def synth(
         cast = Cast((Role(loaded, 1.0, (chosen_speaker(loaded, speaker),), (speed, speed)),))
     else:
         cast = cast_from_recipe(recipe)
-    counts = make_corpus(lines, out, cast, {"texts": digest_of(texts), "limit": limit})
+    origin = {"texts": digest_of(texts), "name": texts.stem, "limit": limit}
+    counts = make_corpus(lines, out, cast, origin)
     sys.stdout.write(summary(out, counts) + "\n")
     if not counts["utterances"]:
         raise BeamlessError(f"none of the {len(lines)} lines of {texts} could be said")

@@ -38,7 +38,7 @@ def speech_spans(audio: np.ndarray | Iterable[np.ndarray]) -> Iterator[Span]:
 
 
 def marked_spans(blocks: Iterable[np.ndarray]) -> Iterator[Span]:
-    """Yield what ``speech_spans`` does, and a mark every eight seconds of silence."""
+    """Yield what ``speech_spans`` does, and a mark every four seconds of silence."""
     return spans_of(part.tolist() for part in speech_probabilities(blocks))
 
 

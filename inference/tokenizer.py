@@ -23,6 +23,7 @@ class Tokenizer:
 
     def __init__(self, tokenizer_json: str, vocabulary: int) -> None:
         self._backend = Backend.from_str(tokenizer_json)
+        self._backend.encode_special_tokens = True  # "<|endoftext|>" in a text is plain text
         self.multilingual = vocabulary >= MULTILINGUAL_VOCABULARY
         self.start = self._id("<|startoftranscript|>")
         self.end = self._id("<|endoftext|>")
@@ -91,7 +92,8 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Turn text into ids, without any special token."""
-        return list(self._backend.encode(text, add_special_tokens=False).ids)
+        ids = self._backend.encode(text, add_special_tokens=False).ids
+        return [identifier for identifier in ids if identifier < self.end]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Turn ids into text; special tokens and times are left out."""

@@ -19,6 +19,7 @@ from beamless.inference.encoder import Encoder
 from beamless.inference.features import log_mel
 from beamless.models.bundle import write_bundle
 from beamless.models.corrector import CorrectorConfig, untrained
+from beamless.models.reference import reference_encode, reference_model
 from beamless.models.whisper import Checkpoint, load_checkpoint
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
@@ -43,6 +44,18 @@ def tiny() -> Checkpoint:
 def base() -> Checkpoint:
     """Whisper base, multilingual."""
     return load_checkpoint("base")
+
+
+@pytest.fixture(scope="session")
+def tiny_reference(tiny):
+    """tiny.en as transformers runs it."""
+    return reference_model(tiny)
+
+
+@pytest.fixture(scope="session")
+def tiny_encoded(tiny_reference, speech):
+    """``SENTENCE`` encoded by transformers' tiny.en."""
+    return reference_encode(tiny_reference, log_mel(speech))
 
 
 def build(checkpoint: Checkpoint, folder: Path) -> Bundle:

@@ -302,6 +302,13 @@ def test_blocks_joined_are_the_whole_file(tmp_path):
     np.testing.assert_array_equal(np.concatenate(blocks), load_audio(tmp_path / "a.wav"))
 
 
+def test_audio_beyond_thirty_seconds_and_a_short_rest_are_not_lost(tmp_path):
+    soundfile.write(tmp_path / "a.flac", tone(60.25, 8000), 8000)
+    assert len(load_audio(tmp_path / "a.flac")) == round(60.25 * SAMPLE_RATE)
+    lengths = [len(block) for block in audio_blocks(tmp_path / "a.flac", 30.0)]
+    assert lengths == [30 * SAMPLE_RATE, 30 * SAMPLE_RATE, SAMPLE_RATE // 4]
+
+
 def test_a_long_file_is_read_at_flat_memory(tmp_path):
     soundfile.write(tmp_path / "a.flac", np.zeros(600 * SAMPLE_RATE, np.float32), SAMPLE_RATE)
     tracemalloc.start()

@@ -140,6 +140,13 @@ def test_an_unknown_format_is_named_with_those_there_are():
         render(transcript(), "ass")
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_words_that_are_said_twice_are_written_twice(kind):
+    said = "very very good, I'll work with the prompt I'll work with the prompt 5 5 5 1 2 1 2"
+    text = render(transcript(segment(" " + said), segment(" " + said, 5, 10)), kind)
+    assert text.replace("\n", " ").count(said) == (4 if kind == "json" else 2)
+
+
 # --- line length and line count -------------------------------------------------------------
 
 

@@ -117,7 +117,7 @@ def run(arguments: list[str]) -> int:
     except ArgumentError as error:
         reason = " ".join(str(error).split())
         raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
-    values = parser.instantiate_classes(options).as_dict()
+    values = parser.instantiate(options).as_dict()
     values.pop("config", None)
     return int(function(**values) or 0)
 

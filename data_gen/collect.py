@@ -1,20 +1,20 @@
 """``beamless collect``: decode a corpus every way that a target needs, and keep the steps."""
 
+import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from beamless.data_gen.collector import Collector
 from beamless.data_gen.corpora import read_corpus
+from beamless.data_gen.engines import Engine, make_shards
+from beamless.data_gen.shards import Job, Shard
 from beamless.data_gen.subset import spread
 from beamless.data_gen.traces import (
     TARGET_KINDS,
     TargetKind,
-    Trace,
     TraceRecipe,
     open_traces,
     pending_shards,
-    shard_path,
-    write_shard,
 )
 from beamless.inference.beam import MAX_BEAM_SIZE
 from beamless.inference.errors import BeamlessError
@@ -37,6 +37,10 @@ def collect(
     device: str = "CPU",
     limit: int | None = None,
     shard_size: int = 50,
+    workers: int = 1,
+    threads: int | None = None,
+    engine: Engine = "local",
+    address: str | None = None,
 ) -> None:
     """Decode a corpus and record what greedy decoding saw along each target.
 
@@ -55,9 +59,13 @@ def collect(
         top_k: candidates kept a step.
         device: an OpenVINO device.
         limit: only so many utterances, spread over the corpus by a hash of their ids.
-        shard_size: utterances in a shard; a killed run loses at most one shard.
+        shard_size: utterances in a shard; a killed worker loses at most one shard.
+        workers: how many decode at once; the shards are the same.
+        threads: CPU threads of each worker; the cores shared evenly, by default.
+        engine: local for processes here, ray for Ray's on a cluster that shares these folders.
+        address: the Ray cluster's; one on this machine alone by default.
     """
-    _check(targets, teacher, beam_size)
+    _check(targets, teacher, beam_size, workers)
     utterances = {u.id: u for u in spread(read_corpus(corpus), limit)}
     bundle = open_bundle(model, device)
     require_parity(bundle)
@@ -73,27 +81,30 @@ def collect(
         language=language,
     )
     open_traces(out, recipe)
-    collector = Collector(bundle, recipe)
     work: dict[tuple[int, tuple[str, ...]], list[TargetKind]] = {}
     for target in targets:
         plan = pending_shards(out, "teacher_forced", target, list(utterances), shard_size)
         for index, planned in plan.items():
             work.setdefault((index, tuple(planned)), []).append(target)
-    with progress("utterances", sum(len(ids) for _, ids in work)) as advance:
-        for (index, ids), wanted in work.items():
-            traces: list[Trace] = []
-            for identifier in ids:
-                traces += collector.traces(utterances[identifier], wanted)
-                advance()
-            for target in wanted:
-                rows = [trace for trace in traces if trace.target == target]
-                path = shard_path(out, "teacher_forced", target, index)
-                write_shard(path, rows, ids, recipe, bundle.manifest.sizes["width"])
-    for reason, number in sorted(collector.refused.items()):
+    shards = [
+        Shard(index, tuple(utterances[i] for i in ids), tuple(wanted))
+        for (index, ids), wanted in work.items()
+    ]
+    if threads is None and workers > 1:
+        threads = max(1, (os.cpu_count() or 1) // workers)
+    job = Job(str(bundle.folder), device, threads, recipe, out.resolve())
+    refused: Counter[str] = Counter()
+    with progress("utterances", sum(len(shard.utterances) for shard in shards)) as advance:
+        for shard, left_out in make_shards(job, shards, workers, engine, address):
+            advance(len(shard.utterances))
+            refused += left_out
+    for reason, number in sorted(refused.items()):
         console().print(f"left out {number}: {reason}")
 
 
-def _check(targets: Sequence[str], teacher: str | None, beam_size: int) -> None:
+def _check(targets: Sequence[str], teacher: str | None, beam_size: int, workers: int) -> None:
+    if workers < 1:
+        raise BeamlessError(f"{workers} workers cannot work")
     for target in targets:
         if target not in TARGET_KINDS:
             raise BeamlessError(f"target {target!r} is none of {', '.join(TARGET_KINDS)}")

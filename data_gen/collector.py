@@ -37,11 +37,13 @@ class Collector:
     """The decoders of one process, and the traces that they make of an utterance.
 
     Attributes:
+        width: d.
         refused: how many utterances were left out, by reason; none is ever cut.
     """
 
     def __init__(self, bundle: Bundle, recipe: TraceRecipe) -> None:
         self._recipe, self._tokenizer = recipe, bundle.tokenizer
+        self.width = bundle.manifest.sizes["width"]
         self._mels = bundle.manifest.sizes["mels"]
         self._encoder = Encoder(bundle.compile("encoder"))
         self._greedy = Greedy(bundle)

@@ -1,7 +1,6 @@
 """Files that appear whole or not at all."""
 
-import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +14,8 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
     error or Ctrl-C the temporary file is removed and ``path`` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".partial-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".partial-{secrets.token_hex(8)}{path.suffix}")
+    temporary.touch(exist_ok=False)
     try:
         yield temporary
         temporary.replace(path)

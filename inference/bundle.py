@@ -62,6 +62,7 @@ class Bundle:
     manifest: Manifest
     device: str = "CPU"
     graph_cache: Path | None = None
+    threads: int | None = None
     _compiled: dict[tuple[str, int, int], ov.CompiledModel] = field(default_factory=dict)
 
     @property
@@ -100,7 +101,9 @@ class Bundle:
                 model.reshape(step_shapes(model, batch, capacity))
             kind = "encoder" if graph == "encoder" else "decoder"
             precision = self.manifest.precision[kind]
-            self._compiled[key] = compile_model(model, self.device, precision, self.graph_cache)
+            self._compiled[key] = compile_model(
+                model, self.device, precision, self.graph_cache, self.threads
+            )
         return self._compiled[key]
 
 
@@ -130,7 +133,12 @@ def step_shapes(model: ov.Model, batch: int, capacity: int) -> dict[str, list[in
     return shapes
 
 
-def load_bundle(folder: Path, device: str = "CPU", graph_cache: Path | None = None) -> Bundle:
+def load_bundle(
+    folder: Path,
+    device: str = "CPU",
+    graph_cache: Path | None = None,
+    threads: int | None = None,
+) -> Bundle:
     """Load a bundle and check that it is whole.
 
     Raises:
@@ -143,7 +151,7 @@ def load_bundle(folder: Path, device: str = "CPU", graph_cache: Path | None = No
             raise BeamlessError(f"bundle {folder} lacks {name}; export it again")
         if file_hash(file) != expected:
             raise BeamlessError(f"bundle {folder}: {name} was changed since; export it again")
-    return Bundle(folder, manifest, device, graph_cache)
+    return Bundle(folder, manifest, device, graph_cache, threads)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -16,7 +16,11 @@ _NPUW = {"NPU_USE_NPUW": "YES", "NPUW_DEVICES": "CPU", "NPUW_ONLINE_PIPELINE": "
 
 
 def compile_model(
-    model: ov.Model, device: str, precision: str, cache: Path | None = None
+    model: ov.Model,
+    device: str,
+    precision: str,
+    cache: Path | None = None,
+    threads: int | None = None,
 ) -> ov.CompiledModel:
     """Compile a graph for a device.
 
@@ -26,6 +30,7 @@ def compile_model(
         precision: the precision to compute in: ``f32``, ``f16``, ``bf16``, or ``default`` for
             what the device chooses by itself.
         cache: a folder for compiled graphs, from which the next start is faster.
+        threads: how many the CPU may use; all by default.
 
     Raises:
         BeamlessError: the device is absent, or cannot compile the graph.
@@ -39,6 +44,8 @@ def compile_model(
         _require_device(core, device)
     if precision != "default":
         properties["INFERENCE_PRECISION_HINT"] = precision
+    if threads is not None and device == "CPU":
+        properties["INFERENCE_NUM_THREADS"] = str(threads)
     if cache is not None and device != NPU_ON_CPU:
         properties["CACHE_DIR"] = str(cache)
     try:

@@ -23,8 +23,8 @@ def screen() -> Console:
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show how much of ``total`` is done; the block calls what it is given once for each."""
+def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
+    """Show how much of ``total`` is done; the block calls what it is given, for one or for n."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -33,7 +33,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[], None]]:
     )
     with Progress(*columns, console=console()) as shown:
         task = shown.add_task(description, total=total)
-        yield lambda: shown.advance(task)
+        yield lambda n=1: shown.advance(task, n)
 
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:

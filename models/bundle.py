@@ -126,10 +126,15 @@ def _manifest(
     )
 
 
-def open_bundle(name: str, device: str = "CPU") -> Bundle:
+def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> Bundle:
     """Open a bundle by its folder, or a model by any of its names.
 
     A model's bundle is built once and kept in the cache folder, with its compiled graphs.
+
+    Args:
+        name: a bundle's folder, or a model's name.
+        device: an OpenVINO device.
+        threads: how many the CPU may use; all by default.
 
     Raises:
         BeamlessError: there is no such bundle or model.
@@ -137,14 +142,14 @@ def open_bundle(name: str, device: str = "CPU") -> Bundle:
     folder = Path(name)
     graph_cache = cache_folder() / "graphs"
     if (folder / "bundle.json").is_file():
-        return load_bundle(folder, device, graph_cache)
+        return load_bundle(folder, device, graph_cache, threads)
     kept = cache_folder() / "bundles" / f"{_kept_as(name)}-v{FORMAT_VERSION}"
     if not (kept / "bundle.json").is_file():
         checkpoint = load_checkpoint(name)
         console().print(f"building the bundle of {name} once, in {kept}")
         shutil.rmtree(kept, ignore_errors=True)
         write_bundle(checkpoint, kept)
-    return load_bundle(kept, device, graph_cache)
+    return load_bundle(kept, device, graph_cache, threads)
 
 
 def _kept_as(model: str) -> str:

@@ -1,0 +1,101 @@
+"""Who makes the shards: this process, several of them, or Ray's. The files are the same."""
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Literal
+
+from beamless.data_gen.shards import Job, Shard, ShardWorker
+from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import console
+
+Engine = Literal["local", "ray"]
+Done = tuple[Shard, Counter[str]]
+LIVES = 3  # how often a pool is started again after one of its processes was killed
+
+
+def make_shards(
+    job: Job, shards: Sequence[Shard], workers: int, engine: Engine, address: str | None
+) -> Iterator[Done]:
+    """Make all shards and yield each, with what it left out, as it is done.
+
+    Args:
+        job: what they share.
+        shards: what is to be made.
+        workers: how many at once.
+        engine: ``local`` for processes of this machine, ``ray`` for a cluster's.
+        address: Ray's; a cluster on this machine alone if None.
+
+    Raises:
+        BeamlessError: workers die again and again, or Ray is not to be had.
+    """
+    if engine == "ray":
+        yield from _by_ray(job, shards, workers, address)
+    elif workers == 1:
+        worker = ShardWorker(job)
+        for shard in shards:
+            yield shard, worker.make(shard)
+    else:
+        yield from _by_processes(job, shards, workers)
+
+
+def _by_processes(job: Job, shards: Sequence[Shard], workers: int) -> Iterator[Done]:
+    left = {shard.index: shard for shard in shards}
+    for _ in range(LIVES):
+        try:
+            for done in _by_one_pool(job, list(left.values()), workers):
+                del left[done[0].index]
+                yield done
+            return
+        except BrokenProcessPool:
+            console().print(f"a worker was killed; starting again with {len(left)} shards left")
+    raise BeamlessError("workers were killed again and again; is there memory for so many?")
+
+
+def _by_one_pool(job: Job, shards: Sequence[Shard], workers: int) -> Iterator[Done]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _begin, (job,)) as pool:
+        running = {pool.submit(_make, shard): shard for shard in shards}
+        try:
+            for future in as_completed(running):
+                yield running[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_worker: ShardWorker | None = None
+
+
+def _begin(job: Job) -> None:
+    global _worker  # noqa: PLW0603 - a process pool hands over nothing but globals
+    _worker = ShardWorker(job)
+
+
+def _make(shard: Shard) -> Counter[str]:
+    assert _worker is not None
+    return _worker.make(shard)
+
+
+def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None) -> Iterator[Done]:
+    try:
+        import ray
+        from ray.util import ActorPool
+    except ImportError:
+        raise BeamlessError('the engine ray needs Ray: pip install "beamless[ray]"') from None
+    try:
+        ray.init(address=address, include_dashboard=False, log_to_driver=False)
+    except ConnectionError:
+        raise BeamlessError(f"there is no Ray cluster at {address}") from None
+    try:
+        actor = ray.remote(num_cpus=job.threads or 1, max_restarts=LIVES, max_task_retries=LIVES)(
+            ShardWorker
+        )
+        pool = ActorPool([actor.remote(job) for _ in range(workers)])
+        yield from pool.map_unordered(
+            lambda worker, shard: worker.make_named.remote(shard), list(shards)
+        )
+    finally:
+        ray.shutdown()

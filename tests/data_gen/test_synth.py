@@ -198,7 +198,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_corpus(tmp_path):
 
 def test_a_hard_kill_costs_nothing_but_the_line_in_hand(tmp_path):
     texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(f"This is line {n}, and it is said." for n in range(1, 13)))
+    texts.write_text("\n".join(f"This is line {n}, and it is said." for n in range(1, 9)))
     command = [sys.executable, "-m", "beamless", "synth", str(texts)]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     with subprocess.Popen([*command, str(killed)], stderr=subprocess.DEVNULL) as process:
@@ -210,8 +210,8 @@ def test_a_hard_kill_costs_nothing_but_the_line_in_hand(tmp_path):
             time.sleep(0.01)
         process.kill() if os.name == "nt" else process.send_signal(signal.SIGKILL)
     begun = metadata.read_bytes().count(b"\n")
-    assert 2 <= begun < 12
+    assert 2 <= begun < 8
     for folder in (killed, whole):
-        subprocess.run([*command, str(folder)], check=True, capture_output=True)
+        synth(texts, folder)
     assert digests(killed) == digests(whole)
-    assert len(read_corpus(killed)) == 12
+    assert len(read_corpus(killed)) == 8

@@ -11,6 +11,7 @@ from beamless.data_gen import sieve as sieving
 from beamless.data_gen.grammar import Grammar, load_grammar
 from beamless.data_gen.sieve import Sieve
 from beamless.data_gen.spoken import spoken_form
+from beamless.data_gen.synth import synth
 from beamless.data_gen.texts import texts
 from beamless.inference.errors import BeamlessError
 
@@ -211,17 +212,16 @@ def test_near_duplicates_are_refused_where_asked():
 
 
 def test_the_grammar_goes_to_synth_as_a_user_would_run_it(tmp_path):
-    command = [sys.executable, "-m", "beamless"]
     out, corpus = tmp_path / "texts.jsonl", tmp_path / "corpus"
     made = subprocess.run(
-        [*command, "texts", "grammar", str(out), "--count", "4", "--seed", "3"],
+        [sys.executable, "-m", "beamless", "texts", "grammar", str(out), "--count", "4"],
         capture_output=True,
         text=True,
         check=True,
         encoding="utf-8",
     )
     assert "4 texts" in made.stdout
-    subprocess.run([*command, "synth", str(out), str(corpus)], check=True, capture_output=True)
+    synth(out, corpus)
     rows = stored(corpus / "metadata.jsonl")
     assert [row["text"] for row in rows] == [row["text"] for row in stored(out)]
     assert all(row["text_source"] == "grammar" and row["kind"] for row in rows)

@@ -86,7 +86,12 @@ def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None
     except ImportError:
         raise BeamlessError('the engine ray needs Ray: pip install "beamless[ray]"') from None
     try:
-        ray.init(address=address, include_dashboard=False, log_to_driver=False)
+        ray.init(
+            address=address,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
     except ConnectionError:
         raise BeamlessError(f"there is no Ray cluster at {address}") from None
     try:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import multiprocessing
 import signal
 import subprocess
 import sys
@@ -10,6 +11,12 @@ from pathlib import Path
 
 import pytest
 import soundfile as sf
+
+from beamless.data_gen.corpora import read_corpus
+from beamless.data_gen.engines import make_shards
+from beamless.data_gen.shards import Job, Shard
+from beamless.data_gen.subset import spread
+from beamless.data_gen.traces import open_traces, read_recipe
 
 LINES = [
     "The quick brown fox jumps over the lazy dog.",
@@ -81,8 +88,38 @@ def test_a_killed_collection_goes_on_to_the_same_files(way, tmp_path):
     succeeds(*arguments)
     undisturbed = tmp_path / "undisturbed"
     succeeds(*arguments[:2], undisturbed, *arguments[3:])
-    for path in sorted(undisturbed.rglob("*.parquet")):
+    same_files(out, undisturbed)
+
+
+def same_files(out: Path, undisturbed: Path) -> None:
+    paths = sorted(undisturbed.rglob("*.parquet"))
+    assert [p.relative_to(undisturbed) for p in paths] == [
+        p.relative_to(out) for p in sorted(out.rglob("*.parquet"))
+    ]
+    for path in paths:
         assert (out / path.relative_to(undisturbed)).read_bytes() == path.read_bytes()
+
+
+def test_rays_workers_make_the_same_files(way, tmp_path):
+    pytest.importorskip("ray")
+    options = ("--shard-size", 2, "--targets", "beam", "best", "reference")
+    out = tmp_path / "traces"
+    succeeds("collect", way / "corpus", out, *options, "--engine", "ray", "--workers", 2)
+    same_files(out, way / "traces")
+
+
+def test_a_killed_worker_loses_nothing(way, tmp_path):
+    utterances = spread(read_corpus(way / "corpus"), None)
+    targets = ("beam", "best", "reference")
+    shards = [Shard(n, tuple(utterances[2 * n : 2 * n + 2]), targets) for n in range(3)]
+    recipe = read_recipe(way / "traces")
+    open_traces(tmp_path / "traces", recipe)
+    job = Job("tiny.en", "CPU", 1, recipe, tmp_path / "traces")
+    made = make_shards(job, shards, workers=2, engine="local", address=None)
+    next(made)
+    multiprocessing.active_children()[0].kill()
+    assert len(list(made)) == 2
+    same_files(tmp_path / "traces", way / "traces")
 
 
 def test_the_report_has_the_promised_fields(way):
@@ -111,7 +148,7 @@ def test_the_table_names_every_method(way):
 
 
 def test_transcripts_go_to_standard_output_and_progress_does_not(way):
-    audio = sorted((way / "corpus/audio").iterdir())[0]
+    audio = read_corpus(way / "corpus")[0].audio
     done = beamless("transcribe", audio, "--model", way / "bundle")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "The quick brown fox jumps over the lazy dog."

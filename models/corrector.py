@@ -67,24 +67,27 @@ class Corrector:
         return sum(array.size for array in self.arrays.values())
 
 
-def untrained(config: CorrectorConfig, seed: int = 0) -> Corrector:
-    """Make a corrector that changes nothing: its last layer is zero.
-
-    Arrays of ``shift``: ``norm.weight``, ``norm.bias`` [(W+1)·d]; ``up.weight`` [m, (W+1)·d],
-    ``up.bias`` [m]; ``down.weight`` [d, m], ``down.bias`` [d].
-    """
-    rng = np.random.default_rng(seed)
-    inputs = (config.history + 1) * config.width
-    bound = inputs**-0.5
-    up = rng.uniform(-bound, bound, (config.units, inputs)).astype(np.float32)
-    arrays = {
-        "norm.weight": np.ones(inputs, np.float32),
-        "norm.bias": np.zeros(inputs, np.float32),
-        "up.weight": up,
-        "up.bias": np.zeros(config.units, np.float32),
-        "down.weight": np.zeros((config.width, config.units), np.float32),
-        "down.bias": np.zeros(config.width, np.float32),
+def shapes_of(config: CorrectorConfig) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a corrector's arrays by name."""
+    inputs, units, width = (config.history + 1) * config.width, config.units, config.width
+    return {
+        "norm.weight": (inputs,),
+        "norm.bias": (inputs,),
+        "up.weight": (units, inputs),
+        "up.bias": (units,),
+        "down.weight": (width, units),
+        "down.bias": (width,),
     }
+
+
+def untrained(config: CorrectorConfig, seed: int = 0) -> Corrector:
+    """Make a corrector that changes nothing: its last layer is zero."""
+    rng = np.random.default_rng(seed)
+    arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(config).items()}
+    arrays["norm.weight"] += 1
+    units, inputs = arrays["up.weight"].shape
+    bound = inputs**-0.5
+    arrays["up.weight"] = rng.uniform(-bound, bound, (units, inputs)).astype(np.float32)
     return Corrector(config, arrays)
 
 
@@ -128,6 +131,13 @@ def load_corrector(folder: Path) -> Corrector:
         raise BeamlessError(f"the corrector in {folder} is damaged ({error})") from None
     if config.family not in FAMILIES:
         raise BeamlessError(f"corrector family {config.family!r} is none of {', '.join(FAMILIES)}")
+    expected = shapes_of(config)
+    for name in sorted(expected | arrays):
+        array = arrays.get(name, np.empty(0))
+        if array.shape != expected.get(name) or not np.isfinite(array).all():
+            raise BeamlessError(
+                f"the corrector in {folder} is damaged (its {name}); train it again"
+            )
     return Corrector(config, arrays)
 
 

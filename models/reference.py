@@ -11,12 +11,15 @@ import numpy as np
 from beamless.inference.errors import BeamlessError
 from beamless.models.whisper import Checkpoint
 
+Model = Any
+"""transformers' ``WhisperForConditionalGeneration``, whose module is not imported here."""
+
 Encoded = Any
 """transformers' encoder output of one window."""
 
 
-def reference_model(checkpoint: Checkpoint) -> Any:
-    """Return a ``WhisperForConditionalGeneration`` with a checkpoint's arrays, in float32.
+def reference_model(checkpoint: Checkpoint) -> Model:
+    """Return transformers' Whisper with a checkpoint's arrays, in float32.
 
     Raises:
         BeamlessError: torch or transformers is not installed, or the arrays are not all there.
@@ -41,6 +44,7 @@ def reference_model(checkpoint: Checkpoint) -> Any:
         decoder_ffn_dim=len(arrays["model.decoder.layers.0.fc1.weight"]),
         max_source_positions=sizes.audio_positions,
         max_target_positions=sizes.text_positions,
+        pad_token_id=None,
     )
     model = WhisperForConditionalGeneration(config).eval()
     state = {name: torch.from_numpy(array.astype(np.float32)) for name, array in arrays.items()}
@@ -53,7 +57,7 @@ def reference_model(checkpoint: Checkpoint) -> Any:
     return model
 
 
-def reference_encode(model: Any, log_mel: np.ndarray) -> Encoded:
+def reference_encode(model: Model, log_mel: np.ndarray) -> Encoded:
     """Encode a window, log_mel [1, M, F] float32."""
     import torch
 
@@ -62,7 +66,7 @@ def reference_encode(model: Any, log_mel: np.ndarray) -> Encoded:
 
 
 def reference_decode(
-    model: Any,
+    model: Model,
     encoded: Encoded,
     checkpoint: Checkpoint,
     prompt: Sequence[int],
@@ -103,7 +107,7 @@ def reference_decode(
     return tuple(tokens[: tokens.index(end)] if end in tokens else tokens)
 
 
-def reference_logits(model: Any, encoded: Encoded, tokens: Sequence[int]) -> np.ndarray:
+def reference_logits(model: Model, encoded: Encoded, tokens: Sequence[int]) -> np.ndarray:
     """Return the logits [T, V] that follow each of ``tokens`` [T], prompt included."""
     import torch
 

@@ -1,0 +1,257 @@
+"""A bundle's folder: what is in it, what is refused, and how one is found by a model's name."""
+
+import json
+import shutil
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from beamless.inference.beam import Beam, beam_search
+from beamless.inference.bundle import FORMAT_VERSION, load_bundle, read_manifest
+from beamless.inference.errors import BeamlessError
+from beamless.inference.greedy import Greedy, greedy
+from beamless.models.bundle import open_bundle, write_bundle
+from beamless.models.corrector import CorrectorConfig, untrained
+from beamless.models.parity_record import read_parity, require_parity, write_parity
+from beamless.models.sources import locate
+from beamless.models.whisper import load_checkpoint
+
+
+@pytest.fixture
+def copied(tiny_bundle, tmp_path):
+    """A copy of the bundle, to be spoilt."""
+    folder = tmp_path / "copied"
+    shutil.copytree(tiny_bundle.folder, folder)
+    return folder
+
+
+def rewrite(folder, **changes):
+    file = folder / "bundle.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, **changes}), encoding="utf-8")
+
+
+def refusal(folder):
+    """The one line that loading a folder gives."""
+    with pytest.raises(BeamlessError) as caught:
+        load_bundle(folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_bundle_holds_what_production_needs_and_nothing_else(tiny_bundle):
+    names = {file.name for file in tiny_bundle.folder.iterdir()}
+    stems = ("encoder", "decoder", "corrected")
+    graphs = {f"{stem}.{kind}" for stem in stems for kind in ("xml", "bin")}
+    assert names == {*graphs, "tokenizer.json", "bundle.json"}
+    assert set(tiny_bundle.manifest.files) == names - {"bundle.json"}
+
+
+def test_the_manifest_comes_back_as_it_was_written(tiny_bundle, tiny):
+    manifest = read_manifest(tiny_bundle.folder)
+    assert asdict(manifest) == asdict(tiny_bundle.manifest)
+    assert manifest.model == {"name": "tiny.en", "hash": tiny.hash}
+    assert manifest.precision == {"encoder": "f32", "decoder": "f32", "weights": "f16"}
+    assert manifest.capacity == 224
+    assert manifest.sizes["width"] == 384
+    assert manifest.begin_suppress_tokens == (220, 50256)
+    assert tiny.alignment_heads == manifest.alignment_heads != ()
+
+
+def test_two_bundles_of_the_same_parts_have_the_same_hash(tiny_bundle, copied):
+    assert load_bundle(copied).hash == tiny_bundle.hash
+
+
+@pytest.mark.parametrize("version", [0, FORMAT_VERSION + 1, "1", None])
+def test_a_bundle_of_another_version_is_refused(copied, version):
+    rewrite(copied, format_version=version)
+    message = refusal(copied)
+    assert f"of version {version}" in message
+    assert f"reads version {FORMAT_VERSION}" in message
+
+
+@pytest.mark.parametrize("name", ["decoder.bin", "encoder.xml", "tokenizer.json"])
+def test_a_changed_file_is_refused_by_its_name(copied, name):
+    content = bytearray((copied / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copied / name).write_bytes(content)
+    assert f"{name} was changed" in refusal(copied)
+
+
+@pytest.mark.parametrize("name", ["decoder.xml", "corrected.bin", "tokenizer.json"])
+def test_a_missing_file_is_refused_by_its_name(copied, name):
+    (copied / name).unlink()
+    assert f"lacks {name}" in refusal(copied)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "[1, 2]", '"bundle"', "{}", "\ufffe"])
+def test_a_damaged_manifest_is_refused(copied, text):
+    (copied / "bundle.json").write_text(text, encoding="utf-8")
+    assert "is damaged" in refusal(copied)
+
+
+def test_a_manifest_with_an_unknown_field_is_refused(copied):
+    rewrite(copied, colour="green")
+    assert "is damaged" in refusal(copied)
+
+
+def test_a_folder_that_is_no_bundle_is_refused(tmp_path):
+    assert "holds no bundle.json" in refusal(tmp_path)
+    assert "holds no bundle.json" in refusal(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("capacity", [0, 7, 449, -1])
+def test_a_capacity_that_the_model_has_not_is_refused(tiny, tiny_bundle, tmp_path, capacity):
+    expected = f"a capacity of {capacity} is not within 8 and the model's 448"
+    with pytest.raises(BeamlessError, match=expected):
+        tiny_bundle.compile("decoder", capacity=capacity)
+    with pytest.raises(BeamlessError, match=expected):
+        write_bundle(tiny, tmp_path / "bundle", capacity=capacity)
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize("capacity", [8, 448])
+def test_capacities_from_8_to_448_decode_the_same_beginning(
+    tiny, tiny_bundle, tiny_window, tmp_path, capacity
+):
+    write_bundle(tiny, tmp_path / "bundle", capacity=capacity)
+    bundle = load_bundle(tmp_path / "bundle")
+    rule = (tiny_window, bundle.tokenizer.prompt(), bundle.tokenizer.end)
+    expected = greedy(Greedy(tiny_bundle), *rule).tokens
+    chooser = Greedy(bundle)
+    assert chooser.decoder.capacity == capacity
+    assert greedy(chooser, *rule).tokens == expected[: capacity - 2]
+    assert beam_search(Beam(bundle, 2), *rule)[0].tokens[:4] == expected[:4]
+
+
+def test_float32_weights_take_twice_the_room_and_give_the_same_tokens(
+    tiny, tiny_bundle, tiny_window, tmp_path
+):
+    write_bundle(tiny, tmp_path / "bundle", precision={"weights": "f32"})
+    bundle = load_bundle(tmp_path / "bundle")
+    halves = (tiny_bundle.folder / "decoder.bin").stat().st_size
+    assert (bundle.folder / "decoder.bin").stat().st_size == pytest.approx(2 * halves, rel=0.05)
+    rule = (tiny_window, bundle.tokenizer.prompt(), bundle.tokenizer.end)
+    assert greedy(Greedy(bundle), *rule).tokens == greedy(Greedy(tiny_bundle), *rule).tokens
+
+
+def test_an_existing_folder_is_never_written_over(tiny, tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "note.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="kept exists"):
+        write_bundle(tiny, tmp_path / "kept")
+    assert [file.name for file in (tmp_path / "kept").iterdir()] == ["note.txt"]
+
+
+def test_a_corrector_of_another_model_is_refused(tiny, tmp_path):
+    other = untrained(CorrectorConfig("shift", "0" * 64, tiny.sizes.width))
+    with pytest.raises(BeamlessError, match="trained on another model"):
+        write_bundle(tiny, tmp_path / "bundle", other)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_write_leaves_nothing_behind(tiny, tmp_path, monkeypatch):
+    from beamless.models import bundle as module
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "file_hash", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_bundle(tiny, tmp_path / "bundle")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_models_bundle_is_built_once_and_kept(cache):
+    first = open_bundle("tiny.en")
+    written = (first.folder / "bundle.json").stat().st_mtime_ns
+    second = open_bundle("tiny.en")
+    assert second.folder == first.folder
+    assert cache in first.folder.parents
+    assert (second.folder / "bundle.json").stat().st_mtime_ns == written
+
+
+def test_a_bundles_own_folder_is_opened_as_it_is(tiny_bundle):
+    opened = open_bundle(str(tiny_bundle.folder))
+    assert opened.folder == tiny_bundle.folder
+    assert opened.hash == tiny_bundle.hash
+
+
+def model_folder(folder, spoilt=False):
+    """tiny.en in a folder of its own, some of its weights others where ``spoilt``."""
+    shutil.copytree(locate("tiny.en"), folder, dirs_exist_ok=True)
+    if spoilt:
+        content = bytearray((folder / "model.bin").read_bytes())
+        content[-2_000_000] ^= 64
+        (folder / "model.bin").write_bytes(content)
+
+
+def test_two_folders_of_one_name_are_two_models(tiny, tmp_path, monkeypatch):
+    """Relative names, from two places: the kept bundle must be that of the folder meant."""
+    hashes = []
+    for place, spoilt in (("here", False), ("there", True)):
+        model_folder(tmp_path / place / "model", spoilt)
+        monkeypatch.chdir(tmp_path / place)
+        hashes.append(open_bundle("model").manifest.model["hash"])
+    assert hashes[0] == tiny.hash
+    assert hashes[1] != tiny.hash
+
+
+def test_weights_that_changed_in_a_folder_make_another_bundle(tiny, tmp_path):
+    model_folder(tmp_path / "model")
+    before = open_bundle(str(tmp_path / "model")).manifest.model["hash"]
+    model_folder(tmp_path / "model", spoilt=True)
+    after = open_bundle(str(tmp_path / "model")).manifest.model["hash"]
+    assert before == tiny.hash
+    assert after != before
+
+
+def test_weights_that_lack_an_array_are_named(tiny, tmp_path):
+    name = "model.decoder.layers.2.fc1.weight"
+    arrays = {key: array for key, array in tiny.arrays.items() if key != name}
+    with pytest.raises(BeamlessError, match=f"tiny.en lack .*{name}"):
+        write_bundle(replace(tiny, arrays=arrays), tmp_path / "bundle")
+
+
+def test_an_unknown_model_is_one_line(tmp_path):
+    with pytest.raises(BeamlessError, match="there is no model 'huge': give a folder"):
+        open_bundle("huge")
+    with pytest.raises(BeamlessError, match="there is no model"):
+        load_checkpoint(str(tmp_path / "nowhere" / "at" / "all"))
+
+
+def test_nothing_passes_the_gate_unchecked(copied):
+    bundle = load_bundle(copied)
+    with pytest.raises(BeamlessError, match=r"never checked .* run 'beamless check"):
+        require_parity(bundle)
+    write_parity(bundle, {"passed": False})
+    with pytest.raises(BeamlessError, match="does not decode as the reference"):
+        require_parity(bundle)
+    write_parity(bundle, {"passed": True, "recordings": 3})
+    require_parity(load_bundle(copied))
+    assert read_parity(bundle)["recordings"] == 3
+
+
+def test_the_record_of_another_bundle_does_not_count(copied, tiny, tmp_path):
+    write_parity(load_bundle(copied), {"passed": True})
+    write_bundle(tiny, tmp_path / "other")
+    shutil.copy(copied / "parity.json", tmp_path / "other")
+    with pytest.raises(BeamlessError, match="never checked"):
+        require_parity(load_bundle(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '{"passed": true}'])
+def test_a_damaged_record_does_not_count(copied, text):
+    (copied / "parity.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BeamlessError, match="never checked"):
+        require_parity(load_bundle(copied))
+
+
+def test_sizes_are_read_from_the_model(tiny_bundle, base_bundle):
+    small, large = (bundle.compile("decoder") for bundle in (tiny_bundle, base_bundle))
+    assert tuple(small.input("past_key.0").shape) == (1, 6, 223, 64)
+    assert tuple(large.input("past_key.5").shape) == (1, 8, 223, 64)
+    assert tuple(small.output("logits").shape) == (1, 1, 51864)
+    assert tuple(large.output("logits").shape) == (1, 1, 51865)
+    assert np.dtype(small.input("input_ids").element_type.to_dtype()) == np.int32

@@ -1,0 +1,60 @@
+"""Devices by name, and the cache of compiled graphs."""
+
+import pytest
+
+from beamless.inference.bundle import load_bundle
+from beamless.inference.devices import NPU_ON_CPU, compile_model, has_plugin
+from beamless.inference.errors import BeamlessError
+from beamless.models.graphs import decoder_graph
+
+
+def compiled_from(tiny_bundle, graph_cache):
+    return load_bundle(tiny_bundle.folder, graph_cache=graph_cache).compile("decoder")
+
+
+def test_fault_22_a_second_start_takes_the_compiled_graph_from_the_cache(tiny_bundle, tmp_path):
+    first = compiled_from(tiny_bundle, tmp_path)
+    second = compiled_from(tiny_bundle, tmp_path)
+    assert not first.get_property("LOADED_FROM_CACHE")
+    assert second.get_property("LOADED_FROM_CACHE")
+    assert list(tmp_path.iterdir())
+
+
+def test_another_capacity_is_compiled_anew(tiny_bundle, tmp_path):
+    bundle = load_bundle(tiny_bundle.folder, graph_cache=tmp_path)
+    bundle.compile("decoder")
+    assert not bundle.compile("decoder", capacity=64).get_property("LOADED_FROM_CACHE")
+
+
+def test_each_graph_is_compiled_once_for_each_shape(tiny_bundle):
+    assert tiny_bundle.compile("decoder") is tiny_bundle.compile("decoder", 1, 224)
+    assert tiny_bundle.compile("decoder") is not tiny_bundle.compile("decoder", 2)
+
+
+@pytest.mark.parametrize("device", ["GPU.7", "TPU", "npu", ""])
+def test_an_absent_device_is_one_line_that_names_those_present(tiny_bundle, device):
+    with pytest.raises(BeamlessError, match=r"present are .*CPU") as caught:
+        load_bundle(tiny_bundle.folder, device).compile("decoder")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_precision_is_one_line(tiny):
+    with pytest.raises(BeamlessError, match="cannot compile decoder") as caught:
+        compile_model(decoder_graph(tiny, 8), "CPU", "f8")
+    assert "\n" not in str(caught.value)
+
+
+def test_auto_is_a_device(tiny_bundle):
+    assert load_bundle(tiny_bundle.folder, "AUTO").compile("decoder").inputs
+
+
+def test_decoders_compute_in_the_precision_of_the_bundle(tiny_bundle):
+    for graph in ("encoder", "decoder", "corrected"):
+        hint = tiny_bundle.compile(graph).get_property("INFERENCE_PRECISION_HINT")
+        assert hint.to_string() == "f32"
+
+
+def test_plugins_are_told_from_devices():
+    assert has_plugin("CPU")
+    assert not has_plugin("GNA")
+    assert NPU_ON_CPU == "NPU:CPU"

@@ -32,8 +32,9 @@ class CoquiVoice:
                 speak.
         """
         self._tts, self._clones = tts, clones
-        if clones and not tts.is_multi_speaker:
-            raise BeamlessError(f"Coqui model {name} has one voice and cannot clone another")
+        model = tts.synthesizer.tts_model
+        if clones and not model.config.supports_cloning:
+            raise BeamlessError(f"Coqui model {name} cannot clone the voice of a recording")
         known = tts.languages or [language]
         if language not in known:
             raise BeamlessError(
@@ -45,7 +46,6 @@ class CoquiVoice:
         self.name, self.language, self.license = f"coqui/{name}", language, "unknown"
         self.rate = int(tts.synthesizer.output_sample_rate)
         self.speakers = (*clones, *own)
-        model = tts.synthesizer.tts_model
         self._length_scale = getattr(model, "length_scale", None)
         self._takes_speed = "xtts" in type(model).__name__.lower()
 
@@ -53,7 +53,7 @@ class CoquiVoice:
         """Return mono samples ``[N]``.
 
         Raises:
-            BeamlessError: the model has one pace only, and another is asked for.
+            BeamlessError: the model has one pace only and another is asked for, or it fails.
         """
         import torch
 
@@ -75,7 +75,11 @@ class CoquiVoice:
         for piece in split_text(text, CHARACTERS):
             seed = blake2b(f"{who}\n{speed}\n{piece}".encode(), digest_size=6).digest()
             torch.manual_seed(int.from_bytes(seed, "big"))
-            said = self._tts.tts(piece, split_sentences=False, **options)
+            try:
+                said = self._tts.tts(piece, split_sentences=False, **options)
+            except Exception as error:
+                reason = " ".join(str(error).split())[:160]
+                raise BeamlessError(f"{self.name} cannot say {piece!r} ({reason})") from None
             pieces.append(np.asarray(said, np.float32).reshape(-1))
         return join_pieces(pieces, self.rate)
 

@@ -20,10 +20,11 @@ needs_coqui = pytest.mark.skipif(
 class Library:
     """Stands for ``TTS.api.TTS``: a model whose samples are torch's random numbers."""
 
-    def __init__(self, speakers=None, languages=None, model=None):
+    def __init__(self, speakers=None, languages=None, clones=False, **model):
         self.speakers, self.languages = speakers, languages
         self.is_multi_speaker, self.is_multi_lingual = bool(speakers), bool(languages)
-        self.synthesizer = SimpleNamespace(output_sample_rate=22_050, tts_model=model or object())
+        self.model = SimpleNamespace(config=SimpleNamespace(supports_cloning=clones), **model)
+        self.synthesizer = SimpleNamespace(output_sample_rate=22_050, tts_model=self.model)
         self.asked = []
 
     def tts(self, text, split_sentences=True, **options):
@@ -40,7 +41,7 @@ def test_a_model_of_one_voice_is_a_voice():
 
 
 def test_speaker_and_language_are_handed_over(tmp_path):
-    library = Library(["ann"], ["en", "fr"])
+    library = Library(["ann"], ["en", "fr"], clones=True)
     voice = CoquiVoice(library, "xtts", "fr", {"bob": tmp_path / "bob.wav"})
     assert voice.speakers == ("bob", "ann")
     voice.say("Bonjour", "ann")
@@ -60,11 +61,11 @@ def test_a_long_text_is_said_piece_by_piece():
 
 
 def test_a_speed_is_the_models_length_scale():
-    model = SimpleNamespace(length_scale=1.2)
-    voice = CoquiVoice(Library(model=model), "vits", "en", {})
+    library = Library(length_scale=1.2)
+    voice = CoquiVoice(library, "vits", "en", {})
     for _ in range(2):
         voice.say("Hello", speed=1.5)
-        assert model.length_scale == pytest.approx(0.8)
+        assert library.model.length_scale == pytest.approx(0.8)
 
 
 def test_a_model_of_one_pace_refuses_another():
@@ -78,6 +79,14 @@ def test_a_model_that_cannot_clone_or_speak_the_language_says_so(tmp_path):
         CoquiVoice(Library(), "vits", "en", {"bob": tmp_path / "bob.wav"})
     with pytest.raises(BeamlessError, match="does not speak 'sv', but en, fr"):
         CoquiVoice(Library(languages=["en", "fr"]), "xtts", "sv", {})
+
+
+def test_a_model_that_fails_is_one_clear_line():
+    library = Library()
+    library.tts = lambda *_, **__: int("no\nnumber")
+    with pytest.raises(BeamlessError, match="coqui/vits cannot say 'Hello'") as raised:
+        CoquiVoice(library, "vits", "en", {}).say("Hello")
+    assert "\n" not in str(raised.value)
 
 
 def test_a_missing_recording_to_clone_is_one_clear_line(tmp_path):
@@ -109,7 +118,7 @@ def checkpoint(tmp_path_factory):
     )
     config = VitsConfig(model_args=sizes, text_cleaner="english_cleaners", use_phonemes=False)
     torch.manual_seed(0)
-    model = Vits.init_from_config(config)
+    model = Vits(config)
     folder = tmp_path_factory.mktemp("coqui")
     torch.save({"model": model.state_dict()}, folder / "small.pth")
     config.save_json(str(folder / "config.json"))

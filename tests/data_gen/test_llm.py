@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -223,3 +224,9 @@ def test_disfluencies_are_asked_for_by_name():
     said = Prompt("a", disfluencies=("restarts", "corrections")).request(3)
     assert "breaks off and begins again" in said
     assert "no, sorry, on Tuesday" in said
+
+
+def test_the_recipe_that_is_shipped_is_read():
+    recipe = read_llm_recipe(Path(llm.__file__).with_name("llm.yaml"))
+    assert recipe.count == 2000
+    assert any(prompt.disfluencies for prompt in recipe.prompts)

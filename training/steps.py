@@ -22,6 +22,7 @@ class Batch:
         targets: the right tokens of each step [N, A], filled up with -1.
         agrees: the base model's best token is among them, [N].
         first: the step opens a text, [N].
+        top_ids: the base model's likeliest tokens, [N, K].
     """
 
     hidden: Tensor
@@ -29,6 +30,7 @@ class Batch:
     targets: Tensor
     agrees: Tensor
     first: Tensor
+    top_ids: Tensor
 
 
 class StepsDataset(Dataset[int]):
@@ -38,6 +40,7 @@ class StepsDataset(Dataset[int]):
         self.hidden = torch.from_numpy(np.array(steps.hidden))
         self.targets = torch.from_numpy(steps.acceptable.astype(np.int64))
         self.agrees = torch.from_numpy((steps.top_ids[:, :1] == steps.acceptable).any(axis=1))
+        self.top_ids = torch.from_numpy(steps.top_ids.astype(np.int64))
         self.first = torch.zeros(len(self.targets), dtype=torch.bool)
         self.first[torch.from_numpy(steps.starts[:-1])] = True
         lengths = np.diff(steps.starts)
@@ -63,6 +66,7 @@ class StepsDataset(Dataset[int]):
             targets=self.targets[at],
             agrees=self.agrees[at],
             first=self.first[at],
+            top_ids=self.top_ids[at],
         )
 
     def loader(self, batch_size: int, shuffle: bool, seed: int) -> DataLoader[int]:

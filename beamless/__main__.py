@@ -47,7 +47,7 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     texts = {param.arg_name: param.description for param in documentation.params}
     hints = get_type_hints(function)
     parameters = inspect.signature(function).parameters
-    own = [n for n in parameters if get_origin(hints[n]) is list or hints[n] is bool]
+    own = [n for n in parameters if item_type(hints[n]) is not None or hints[n] is bool]
     parser = ArgumentParser(
         prog=prog, description=documentation.short_description, exit_on_error=False
     )
@@ -61,6 +61,14 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     return parser
 
 
+def item_type(hint: Any) -> Any:  # noqa: ANN401 - types are values here
+    """Return X of ``list[X]`` or ``list[X] | None``; None of anything else."""
+    for kind in (hint, *get_args(hint)):
+        if get_origin(kind) is list:
+            return get_args(kind)[0]
+    return None
+
+
 def add_own(
     parser: ArgumentParser,
     parameter: inspect.Parameter,
@@ -72,7 +80,7 @@ def add_own(
         flag, default = "--" + parameter.name, parameter.default
         parser.add_argument(flag, action=ActionYesNo, default=default, help=text)
         return
-    kind = get_args(hint)[0]
+    kind = item_type(hint)
     if parameter.default is inspect.Parameter.empty:
         parser.add_argument(parameter.name, type=kind, nargs="+", help=text)
     else:

@@ -16,19 +16,27 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis
 from beamless.inference.logits import Suppression, log_sum_exp, top_k
+from beamless.inference.sampling import TokenOptions, weighed
+from beamless.inference.timestamps import TimestampRules
 
 MAX_BEAM_SIZE = 10
 
 
 @dataclass(frozen=True)
 class Node:
-    """The last token of a hypothesis, and the node of the token before; never changed."""
+    """The last token of a hypothesis, and the node of the token before; never changed.
+
+    Attributes:
+        total: what the hypothesis ranks by while it lives.
+        hidden, alignment: what the step that gave the token left, where it is recorded.
+    """
 
     token: int
     logprob: float
     total: float
     parent: "Node | None"
     hidden: np.ndarray | None
+    alignment: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Candidate:
 
     Attributes:
         row: the hypothesis that it goes on from.
-        total: the sum of log-probabilities with it.
+        total: the sum of log-probabilities with it, boost and penalty among them.
     """
 
     row: int
@@ -47,7 +55,11 @@ class Candidate:
 
 
 class Beam:
-    """The static decoder at batch B, and the rule on its logits."""
+    """The static decoder at batch B, and the rules on its logits.
+
+    Attributes:
+        options: how tokens are chosen; they may be changed between windows. A beam draws none.
+    """
 
     def __init__(self, bundle: Bundle, beam_size: int = 5, capacity: int | None = None) -> None:
         if not 1 <= beam_size <= MAX_BEAM_SIZE:
@@ -56,7 +68,16 @@ class Beam:
         self.beam_size = beam_size
         self.decoder = StaticDecoder(bundle.compile("decoder", beam_size, capacity))
         self.suppression = Suppression.of(manifest.suppress_tokens, manifest.begin_suppress_tokens)
+        self.rules = TimestampRules.of(bundle.tokenizer)
         self.start, self.no_speech = bundle.tokenizer.start, bundle.tokenizer.no_speech
+        self.options = TokenOptions()
+
+    def allowed(self, logits: np.ndarray, live: Sequence[Node | None]) -> np.ndarray:
+        """Return a copy of logits [R, V] in which only what may follow is not minus infinity."""
+        logits = self.suppression.apply(logits[: len(live)], live[0] is None)
+        if self.options.timestamps:
+            self.rules.apply(logits, [text_of(node) for node in live])
+        return logits
 
 
 def beam_search(
@@ -92,14 +113,13 @@ def beam_search(
     live: list[Node | None] = [None]
     finished: list[tuple[Node, FinishReason]] = []
     for length in range(1, room + 1):
-        logits = beam.suppression.apply(step.logits[: len(live)], length == 1)
-        hidden = step.hidden.copy() if record else None
-        totals = np.array([node.total if node else 0.0 for node in live])
-        survivors, ended = rank(candidates(logits, totals, size), size, end)
-        finished += [(_extend(live, c, hidden), "stop") for c in ended]
+        found = candidates(beam.allowed(step.logits, live), live, beam, end)
+        survivors, ended = rank(found, size, end)
+        trace = _trace(decoder, record)
+        finished += [(_extend(live, c, *trace), "stop") for c in ended]
         if len(finished) >= size or not survivors:
             break
-        live = [_extend(live, c, hidden) for c in survivors]
+        live = [_extend(live, c, *trace) for c in survivors]
         if length == room:
             finished += [(node, "length") for node in live if node]
             break
@@ -114,7 +134,9 @@ def beam_search(
     return sorted(hypotheses, key=lambda h: -h.score(length_penalty))[:size]
 
 
-def candidates(logits: np.ndarray, totals: np.ndarray, beam_size: int) -> list[Candidate]:
+def candidates(
+    logits: np.ndarray, live: Sequence[Node | None], beam: Beam, end: int
+) -> list[Candidate]:
     """Return the best possible next tokens of all hypotheses, best first.
 
     Each hypothesis gives its ``beam_size + 1`` best: one of them may be the end token, and
@@ -122,14 +144,22 @@ def candidates(logits: np.ndarray, totals: np.ndarray, beam_size: int) -> list[C
 
     Args:
         logits: the allowed logits [R, V] of the R living hypotheses.
-        totals: their sums of log-probabilities so far [R].
+        live: the hypotheses; None stands for the empty one.
+        beam: the beam's size and options.
+        end: the end token.
     """
     found = []
-    for row, (total, log_sum) in enumerate(zip(totals, log_sum_exp(logits)[:, 0], strict=True)):
-        for token in top_k(logits[row], beam_size + 1):
+    for row, (node, log_sum) in enumerate(zip(live, log_sum_exp(logits)[:, 0], strict=True)):
+        total = node.total if node else 0.0
+        weights = logits[row]
+        if not beam.options.plain:
+            ids = np.arange(len(weights))
+            weights = weighed(ids, weights - log_sum, text_of(node), end, beam.options) + log_sum
+        for token in top_k(weights, beam.beam_size + 1):
             logprob = float(logits[row, token]) - float(log_sum)
             if np.isfinite(logprob):
-                found.append(Candidate(row, int(token), logprob, float(total) + logprob))
+                gain = float(weights[token]) - float(log_sum)
+                found.append(Candidate(row, int(token), logprob, total + gain))
     return sorted(found, key=lambda candidate: -candidate.total)
 
 
@@ -152,10 +182,41 @@ def rank(
     return survivors, ended
 
 
-def _extend(live: Sequence[Node | None], candidate: Candidate, hidden: np.ndarray | None) -> Node:
-    state = None if hidden is None else hidden[candidate.row]
-    parent = live[candidate.row]
-    return Node(candidate.token, candidate.logprob, candidate.total, parent, state)
+def text_of(node: Node | None) -> list[int]:
+    """Return a hypothesis's tokens."""
+    tokens = []
+    while node is not None:
+        tokens.append(node.token)
+        node = node.parent
+    return tokens[::-1]
+
+
+Trace = tuple[np.ndarray | None, np.ndarray | None]
+"""The hidden states [B, d] and alignments [B, A, S] of a step, where they are recorded."""
+
+
+def _trace(decoder: StaticDecoder, record: bool) -> Trace:
+    at = decoder.position - 1
+    alignments = decoder.alignments
+    hidden = decoder.states[at].copy() if record else None
+    return hidden, None if alignments is None else alignments[at].copy()
+
+
+def _extend(
+    live: Sequence[Node | None],
+    candidate: Candidate,
+    hidden: np.ndarray | None,
+    alignment: np.ndarray | None,
+) -> Node:
+    row = candidate.row
+    return Node(
+        token=candidate.token,
+        logprob=candidate.logprob,
+        total=candidate.total,
+        parent=live[row],
+        hidden=None if hidden is None else hidden[row],
+        alignment=None if alignment is None else alignment[row],
+    )
 
 
 def _unroll(
@@ -168,6 +229,7 @@ def _unroll(
         at = at.parent
     nodes.reverse()
     states = [n.hidden for n in nodes if n.hidden is not None]
+    alignments = [n.alignment for n in nodes if n.alignment is not None]
     return Hypothesis(
         tokens=tuple(n.token for n in nodes if n.token != end),
         logprobs=tuple(n.logprob for n in nodes),
@@ -175,4 +237,5 @@ def _unroll(
         no_speech_prob=no_speech_prob,
         steps=steps,
         hidden=np.stack(states) if states else None,
+        alignment=np.stack(alignments) if alignments else None,
     )

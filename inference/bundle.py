@@ -20,7 +20,7 @@ from beamless.inference.devices import compile_model
 from beamless.inference.errors import BeamlessError
 from beamless.inference.tokenizer import Tokenizer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 DEFAULT_CAPACITY = 224
 LEAST_CAPACITY = 8
 

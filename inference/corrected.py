@@ -6,6 +6,8 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Choice, Place
+from beamless.inference.sampling import TokenOptions, preferred
+from beamless.inference.timestamps import EVERYTHING, TimestampRules
 
 
 class Corrected:
@@ -15,6 +17,8 @@ class Corrected:
 
     Attributes:
         strength: 1 corrects, 0 is plain greedy in the same graph; it may be changed at any time.
+        options: how a token is chosen; they may be changed between windows.
+        rng: what tokens are drawn with, where they are drawn.
     """
 
     def __init__(self, bundle: Bundle, capacity: int | None = None, strength: float = 1.0) -> None:
@@ -23,35 +27,54 @@ class Corrected:
                 f"bundle {bundle.folder} has no corrector; train one, or decode with greedy"
             )
         compiled = bundle.compile("corrected", capacity=capacity)
-        self._start = bundle.tokenizer.start
+        self._start, self._end = bundle.tokenizer.start, bundle.tokenizer.end
+        self._rules = TimestampRules.of(bundle.tokenizer)
         self.strength = strength
-        self._first = np.zeros(1, np.float32)
-        self._strength = np.zeros(1, np.float32)
+        self.options = TokenOptions()
+        self.rng = np.random.default_rng(0)
         self._history = np.zeros(tuple(compiled.input("history").shape), np.float32)
+        self._switches = {n: np.zeros(1, np.float32) for n in ("first", "strength", "timestamps")}
+        self._bounds = {n: np.zeros(1, np.int32) for n in ("text_low", "time_low", "time_high")}
         self._text_start = 0
-        extra = {"first": self._first, "strength": self._strength, "history": self._history}
+        extra = {"history": self._history, **self._switches, **self._bounds}
         self.decoder = StaticDecoder(compiled, extra)
 
     def next(self, token: int, place: Place) -> Choice:
         """Feed a token and read the one after it."""
-        self._first[0] = place == "first"
-        self._strength[0] = 0.0 if place == "prompt" else self.strength
         position = self.decoder.position
         if place != "text":
             self._text_start = position
+        text = self.decoder.tokens[self._text_start + 1 : position, 0]
+        if place == "text":
+            text = np.append(text, token)
+        timed = self.options.timestamps and place != "prompt"
+        self._switches["first"][0] = place == "first"
+        self._switches["strength"][0] = 0.0 if place == "prompt" else self.strength
+        self._switches["timestamps"][0] = timed
+        allowed = self._rules.allowed(text) if timed else EVERYTHING
+        for name, bound in zip(self._bounds, allowed, strict=True):
+            self._bounds[name][0] = bound
         known = min(len(self._history), position - self._text_start)
         self._history.fill(0)
         if known:
             self._history[-known:] = self.decoder.states[position - known : position, 0]
         outputs = self.decoder.step([token]).outputs
-        logprob = float(outputs["top_logprobs"][0])
-        if not np.isfinite(logprob):
-            raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
         no_speech = float(outputs["no_speech_prob"][0]) if token == self._start else 0.0
+        return self._choice(outputs["top_tokens"], outputs["top_logprobs"], text, no_speech)
+
+    def _choice(
+        self, tokens: np.ndarray, logprobs: np.ndarray, text: np.ndarray, no_speech: float
+    ) -> Choice:
+        if not np.isfinite(logprobs[0]):
+            raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
+        best, second = 0, 1
+        if not self.options.plain:
+            order = preferred(tokens, logprobs, text, self._end, self.options, self.rng)
+            best, second = int(order[0]), int(order[1])
         return Choice(
-            token=int(outputs["top_tokens"][0]),
-            logprob=logprob,
-            runner_up=int(outputs["top_tokens"][1]),
-            runner_up_logprob=float(outputs["top_logprobs"][1]),
+            token=int(tokens[best]),
+            logprob=float(logprobs[best]),
+            runner_up=int(tokens[second]),
+            runner_up_logprob=float(logprobs[second]),
             no_speech_prob=no_speech,
         )

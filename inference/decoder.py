@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import openvino as ov
 
+from beamless.inference.errors import BeamlessError
 from beamless.inference.kv_cache import KeyValueCache, attention_mask
 
 CrossKV = Mapping[str, np.ndarray]
@@ -45,6 +46,8 @@ class Passage:
     stop: int
     slots: Mapping[str, np.ndarray]
     states: np.ndarray
+    tokens: np.ndarray
+    alignments: np.ndarray | None
 
 
 class StaticDecoder:
@@ -58,6 +61,9 @@ class StaticDecoder:
         position: where the next token goes.
         steps: infer calls since the window began; more than ``position`` where it was rewound.
         states: the hidden states [C, B, d] of the positions so far.
+        tokens: what was fed [C, B] at the positions so far.
+        alignments: the alignment heads' attention [C, B, A, S] at the positions so far, where
+            ``record_alignments`` asks for it.
 
     Args:
         compiled: the step graph, compiled.
@@ -98,6 +104,30 @@ class StaticDecoder:
             self._outputs[port.any_name] = array
         width = self._outputs["hidden"].shape[-1]
         self.states = np.zeros((self.capacity, self.batch, width), np.float32)
+        self.tokens = np.zeros((self.capacity, self.batch), np.int32)
+        self.alignments: np.ndarray | None = None
+
+    @property
+    def outputs(self) -> Mapping[str, np.ndarray]:
+        """What the last step gave, by name; the next step writes over it."""
+        return self._outputs
+
+    def record_alignments(self, wanted: bool) -> None:
+        """Keep the attention over the audio at every step from now on, or do not.
+
+        Raises:
+            BeamlessError: the graph does not give it.
+        """
+        if not wanted:
+            self.alignments = None
+        elif "alignment" not in self._outputs:
+            raise BeamlessError(
+                "this model's alignment heads are not known, so its words have no times; "
+                "ask for times of segments"
+            )
+        elif self.alignments is None:
+            shape = (self.capacity, *self._outputs["alignment"].shape)
+            self.alignments = np.zeros(shape, np.float32)
 
     def bind(self, name: str, array: np.ndarray) -> None:
         """Let an input read from ``array`` from now on.
@@ -152,6 +182,9 @@ class StaticDecoder:
                 present = self._outputs[name.replace("past_", "present_")]
                 self.cache.write(name, self.position, present)
         self.states[self.position] = self._outputs["hidden"][:, 0]
+        self.tokens[self.position] = tokens
+        if self.alignments is not None:
+            self.alignments[self.position] = self._outputs["alignment"]
         self.position += 1
         self.steps += 1
         return Step(self._outputs)
@@ -183,7 +216,10 @@ class StaticDecoder:
         """Copy what the steps from ``start`` on left, so that another try may go over it."""
         stop = min(self.position, self.cache.slots)
         slots = {name: b[:, :, start:stop].copy() for name, b in self.cache.buffers.items()}
-        return Passage(start, self.position, slots, self.states[start : self.position].copy())
+        steps = slice(start, self.position)
+        states, tokens = self.states[steps].copy(), self.tokens[steps].copy()
+        alignments = None if self.alignments is None else self.alignments[steps].copy()
+        return Passage(start, self.position, slots, states, tokens, alignments)
 
     def put_back(self, passage: Passage) -> None:
         """Stand where a passage ended, as if nothing had gone over it."""
@@ -191,6 +227,9 @@ class StaticDecoder:
             end = passage.start + kept.shape[2]
             self.cache.buffers[name][:, :, passage.start : end] = kept
         self.states[passage.start : passage.stop] = passage.states
+        self.tokens[passage.start : passage.stop] = passage.tokens
+        if self.alignments is not None and passage.alignments is not None:
+            self.alignments[passage.start : passage.stop] = passage.alignments
         self.position = passage.stop
 
     def reorder(self, parents: Sequence[int]) -> int:

@@ -14,7 +14,9 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import FinishReason, Hypothesis
-from beamless.inference.logits import Suppression, log_sum_exp
+from beamless.inference.logits import Suppression, log_sum_exp, top_k
+from beamless.inference.sampling import LIKELIEST, TokenOptions, preferred
+from beamless.inference.timestamps import TimestampRules
 
 Place = Literal["prompt", "first", "text"]
 """Where the token that a step predicts stands; inside the prompt it is known, not chosen."""
@@ -40,9 +42,16 @@ class Choice:
 
 
 class Chooser(Protocol):
-    """A static decoder, and the rule that picks its next token."""
+    """A static decoder, and the rule that picks its next token.
+
+    Attributes:
+        options: how it picks; they may be changed between windows.
+        rng: what tokens are drawn with, where they are drawn.
+    """
 
     decoder: StaticDecoder
+    options: TokenOptions
+    rng: np.random.Generator
 
     def next(self, token: int, place: Place) -> Choice:
         """Feed a token and choose the one after it; ``place`` is that of the chosen one."""
@@ -53,26 +62,48 @@ class Greedy:
     """Chooses the largest logit that is not suppressed."""
 
     def __init__(self, bundle: Bundle, capacity: int | None = None) -> None:
-        manifest = bundle.manifest
+        manifest, tokenizer = bundle.manifest, bundle.tokenizer
         self.decoder = StaticDecoder(bundle.compile("decoder", capacity=capacity))
+        self.options = TokenOptions()
+        self.rng = np.random.default_rng(0)
         self._suppression = Suppression.of(manifest.suppress_tokens, manifest.begin_suppress_tokens)
-        self._no_speech = bundle.tokenizer.no_speech
-        self._start = bundle.tokenizer.start
+        self._rules = TimestampRules.of(tokenizer)
+        self._start, self._end = tokenizer.start, tokenizer.end
+        self._no_speech = tokenizer.no_speech
+        self._text_start = 0
 
     def next(self, token: int, place: Place) -> Choice:
         """Feed a token and choose the one after it."""
         step = self.decoder.step([token])
+        if place != "text":
+            self._text_start = self.decoder.position
+        text = self.decoder.tokens[self._text_start : self.decoder.position, 0]
         no_speech = 0.0
         if token == self._start:
             raw = step.logits
             no_speech = float(np.exp(raw[0, self._no_speech] - log_sum_exp(raw)[0, 0]))
         logits = self._suppression.apply(step.logits, place == "first")
-        best = int(logits[0].argmax())
+        if self.options.timestamps and place != "prompt":
+            self._rules.apply(logits, [text])
         total = float(log_sum_exp(logits)[0, 0])
-        logprob = float(logits[0, best]) - total
-        logits[0, best] = -np.inf
-        second = int(logits[0].argmax())
-        return Choice(best, logprob, second, float(logits[0, second]) - total, no_speech)
+        if self.options.plain:
+            best, second = two_largest(logits[0])
+        else:
+            likeliest = top_k(logits[0], LIKELIEST)
+            logprobs = logits[0, likeliest] - total
+            rule = (text, self._end, self.options, self.rng)
+            best, second = (int(i) for i in likeliest[preferred(likeliest, logprobs, *rule)[:2]])
+        logprob, runner_up = float(logits[0, best]) - total, float(logits[0, second]) - total
+        return Choice(best, logprob, second, runner_up, no_speech)
+
+
+def two_largest(logits: np.ndarray) -> tuple[int, int]:
+    """Return where the largest and the second largest of logits [V] are, ties by index."""
+    best = int(logits.argmax())
+    value, logits[best] = logits[best], -np.inf
+    second = int(logits.argmax())
+    logits[best] = value
+    return best, second
 
 
 def greedy(

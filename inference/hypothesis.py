@@ -19,6 +19,8 @@ class Hypothesis:
         no_speech_prob: probability of ``<|nospeech|>`` after the start token.
         steps: decoder steps that the window took, the prompt's among them.
         hidden: the hidden states [T, d] from which each of ``logprobs`` was made, if recorded.
+        alignment: the alignment heads' attention [T, A, S] at the same steps, if recorded.
+        temperature: at which its tokens were drawn; 0 if they were the best.
     """
 
     tokens: tuple[int, ...]
@@ -27,6 +29,8 @@ class Hypothesis:
     no_speech_prob: float
     steps: int
     hidden: np.ndarray | None = None
+    alignment: np.ndarray | None = None
+    temperature: float = 0.0
 
     @property
     def avg_logprob(self) -> float:

@@ -1,10 +1,14 @@
 """Rules on the logits, and the choice of a token, on the host."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from beamless.inference.errors import BeamlessError
+
+Tokens = Sequence[int] | np.ndarray
+"""Ids of tokens, one after the other."""
 
 
 @dataclass(frozen=True)

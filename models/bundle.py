@@ -53,7 +53,7 @@ def write_bundle(
     precision = {**DEFAULT_PRECISION, **(precision or {})}
     _check(checkpoint, folder, corrector, capacity)
     tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
-    graphs = _graphs(checkpoint, corrector, capacity, tokenizer.no_speech)
+    graphs = _graphs(checkpoint, corrector, capacity, tokenizer)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name:
         partial = Path(name) / "bundle"
@@ -68,7 +68,7 @@ def write_bundle(
 
 
 def _graphs(
-    checkpoint: Checkpoint, corrector: Corrector | None, capacity: int, no_speech: int
+    checkpoint: Checkpoint, corrector: Corrector | None, capacity: int, tokenizer: Tokenizer
 ) -> dict[str, ov.Model]:
     try:
         graphs = {
@@ -76,7 +76,8 @@ def _graphs(
             "decoder": decoder_graph(checkpoint, capacity),
         }
         if corrector is not None:
-            graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, no_speech)
+            special = (tokenizer.no_speech, tokenizer.no_timestamps)
+            graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, *special)
     except KeyError as error:
         raise BeamlessError(
             f"the weights of {checkpoint.name} lack {error}; fetch them again"

@@ -13,16 +13,21 @@ SUPPRESSED = -1e9  # stands in for minus infinity, which times zero is not a num
 
 
 def corrected_graph(
-    checkpoint: Checkpoint, corrector: Corrector, capacity: int, no_speech: int
+    checkpoint: Checkpoint,
+    corrector: Corrector,
+    capacity: int,
+    no_speech: int,
+    no_timestamps: int,
 ) -> ov.Model:
     """Build ``corrected.xml``.
 
     Inputs: those of the step (``graphs.decoder_graph``); ``first`` [1], 1 where the token to
     come opens the text; ``strength`` [1], 1 to correct and 0 to decode greedily; ``history``
-    [W, d], the hidden states of the steps before. Outputs: ``top_tokens`` [K] (int32) and
-    ``top_logprobs`` [K], best first; ``no_speech_prob`` [1]; ``hidden`` [1, 1, d], as the decoder
-    gave it; and the step's present keys and values and alignment. The full logits never leave
-    the graph.
+    [W, d], the hidden states of the steps before; and those of ``_timestamp_rules``.
+
+    Outputs: ``top_tokens`` [K] (int32) and ``top_logprobs`` [K], best first; ``no_speech_prob``
+    [1]; ``hidden`` [1, 1, d], as the decoder gave it; and the step's present keys and values and
+    alignment. The full logits never leave the graph.
     """
     inputs, hidden, others = decoder_body(checkpoint, capacity)
     vocabulary = checkpoint.sizes.vocabulary
@@ -39,6 +44,7 @@ def corrected_graph(
     always = _bias(vocabulary, checkpoint.suppress_tokens)
     begin = _bias(vocabulary, checkpoint.begin_suppress_tokens)
     logits = op.add(logits, op.add(always, op.multiply(begin, first)))
+    logits, rules = _timestamp_rules(logits, no_timestamps, vocabulary)
     k = op.constant(np.int32(TOP_K))
     top = op.topk(logits, k, 0, "max", "value", index_element_type="i32")
     logprobs = op.subtract(top.output(0), _log_sum_exp(logits))
@@ -49,7 +55,41 @@ def corrected_graph(
         graph_output(hidden, "hidden"),
         *others,
     ]
-    return ov.Model(outputs, [*inputs, first, strength, history], "corrected")
+    return ov.Model(outputs, [*inputs, first, strength, history, *rules], "corrected")
+
+
+def _timestamp_rules(
+    logits: ov.Node, no_timestamps: int, vocabulary: int
+) -> tuple[ov.Node, list[ov.Node]]:
+    """Suppress what Whisper's timestamp rules forbid.
+
+    The host says which ids may come (``inference/timestamps.py``): of those below the first time
+    all from ``text_low`` [1] on, and the times from ``time_low`` [1] to ``time_high`` [1], int32.
+    ``timestamps`` [1] is 1 where times are wanted: then ``<|notimestamps|>`` may not come, and
+    only a time may where all times together are likelier than any other token. At 0, with bounds
+    that allow everything, no logit is changed.
+
+    Returns:
+        The logits [V], and the four inputs.
+    """
+    switch = graph_input([1], np.float32, "timestamps")
+    text_low, time_low, time_high = (
+        graph_input([1], np.int32, name) for name in ("text_low", "time_low", "time_high")
+    )
+    ids = np.arange(vocabulary, dtype=np.int32)
+    is_text = op.constant(ids <= no_timestamps)
+    times_may = op.logical_and(op.greater_equal(ids, time_low), op.less_equal(ids, time_high))
+    may = op.select(is_text, op.greater_equal(ids, text_low), times_may)
+    never = op.constant(np.float32(SUPPRESSED))
+    logits = op.select(may, logits, never)
+    logits = op.add(logits, op.multiply(_bias(vocabulary, (no_timestamps,)), switch))
+    count = no_timestamps + 1
+    parts = op.variadic_split(logits, op.constant(np.int32(0)), _ints([count, vocabulary - count]))
+    likeliest_text = op.reduce_max(parts.output(0), _ints([0]), keep_dims=True)
+    prevails = op.greater(_log_sum_exp(parts.output(1)), likeliest_text)
+    prevails = op.logical_and(prevails, op.greater(switch, op.constant(np.float32(0.5))))
+    logits = op.select(op.logical_and(is_text, prevails), never, logits)
+    return logits, [switch, text_low, time_low, time_high]
 
 
 def _bias(vocabulary: int, tokens: tuple[int, ...]) -> ov.Node:
@@ -58,7 +98,7 @@ def _bias(vocabulary: int, tokens: tuple[int, ...]) -> ov.Node:
     return op.constant(bias)
 
 
-def _log_sum_exp(logits: ov.Node) -> ov.Node:
+def _log_sum_exp(logits: ov.Node | ov.Output) -> ov.Node:
     """[V] → [1]."""
     axis = _ints([0])
     highest = op.reduce_max(logits, axis, keep_dims=True)

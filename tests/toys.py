@@ -64,12 +64,19 @@ def toy_logits(window, tokens) -> np.ndarray:
 class ToyBundle:
     """What decoders ask of a bundle, for the toy."""
 
-    def __init__(self, vocabulary, capacity, suppress=(), begin=()):
+    def __init__(self, vocabulary, capacity, suppress=(), begin=(), times=1):
+        """The last ``times`` tokens are times; the one before them says that there are none."""
         self.vocabulary = vocabulary
         self.manifest = SimpleNamespace(
             capacity=capacity, suppress_tokens=suppress, begin_suppress_tokens=begin
         )
-        self.tokenizer = SimpleNamespace(start=START, end=END, no_speech=START)
+        self.tokenizer = SimpleNamespace(
+            start=START,
+            end=END,
+            no_speech=START,
+            no_timestamps=vocabulary - times - 1,
+            timestamp_begin=vocabulary - times,
+        )
 
     def compile(self, graph, batch=1, capacity=None):
         assert graph == "decoder"

@@ -11,6 +11,7 @@ from beamless.inference.bundle import step_shapes
 from beamless.inference.decoder import StaticDecoder
 from beamless.inference.encoder import Encoder
 from beamless.inference.features import log_mel
+from beamless.inference.timestamps import LATEST
 from beamless.models.corrector import CorrectorConfig, untrained
 from beamless.models.fuse import corrected_graph
 from beamless.models.graphs import decoder_graph, encoder_graph
@@ -155,11 +156,15 @@ def test_shapes_are_static(tiny):
 
 def test_the_corrected_graph_of_an_odd_model_chooses_as_the_host(small):
     config = CorrectorConfig("shift", small.hash, small.sizes.width, history=3, units=8)
-    graph = corrected_graph(small, untrained(config), 9, no_speech=11)
+    graph = corrected_graph(small, untrained(config), 9, no_speech=11, no_timestamps=20)
     extra = {
         "first": np.ones(1, np.float32),
         "strength": np.ones(1, np.float32),
         "history": np.ones((3, small.sizes.width), np.float32),
+        "timestamps": np.zeros(1, np.float32),
+        "text_low": np.zeros(1, np.int32),
+        "time_low": np.zeros(1, np.int32),
+        "time_high": np.full(1, LATEST, np.int32),
     }
     window = Encoder(compiled(encoder_graph(small)))(features(small))
     fused, plain = (

@@ -1,0 +1,69 @@
+"""The choice of the next token among the likeliest ones, where it is not simply the likeliest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from beamless.inference.logits import Tokens
+
+LIKELIEST = 8  # tokens to choose among: as many as ``corrected.xml`` gives
+
+
+@dataclass(frozen=True)
+class TokenOptions:
+    """How tokens are chosen; as it stands here, the likeliest and without times.
+
+    Attributes:
+        timestamps: follow the timestamp rules.
+        eos_boost: nats that the end token is ahead by.
+        repetition_penalty: what the log-probability of a token is multiplied by if the text holds
+            it already; log-probabilities are negative, so that more than 1 makes it less likely.
+        temperature: 0 takes the best; above it a token is drawn.
+    """
+
+    timestamps: bool = False
+    eos_boost: float = 0.0
+    repetition_penalty: float = 1.0
+    temperature: float = 0.0
+
+    @property
+    def plain(self) -> bool:
+        """Whether the likeliest token is taken."""
+        return (self.eos_boost, self.repetition_penalty, self.temperature) == (0.0, 1.0, 0.0)
+
+
+def weighed(
+    tokens: np.ndarray, logprobs: np.ndarray, text: Tokens, end: int, options: TokenOptions
+) -> np.ndarray:
+    """Return log-probabilities [K] with the boost and the penalty in them.
+
+    Args:
+        tokens: the ids [K] that they are of.
+        logprobs: [K].
+        text: the tokens since the prompt; its times and the end token know no penalty.
+        end: the end token.
+        options: the boost and the penalty.
+    """
+    weights = logprobs.astype(np.float64)
+    if options.repetition_penalty != 1:
+        weights[np.isin(tokens, text) & (tokens < end)] *= options.repetition_penalty
+    weights[tokens == end] += options.eos_boost
+    return weights
+
+
+def preferred(
+    tokens: np.ndarray,
+    logprobs: np.ndarray,
+    text: Tokens,
+    end: int,
+    options: TokenOptions,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return the order [K] in which tokens are preferred; at a temperature, drawn at random.
+
+    Adding Gumbel noise to scores and sorting draws from their softmax without replacement.
+    """
+    weights = weighed(tokens, logprobs, text, end, options)
+    if options.temperature > 0:
+        weights = weights / options.temperature + rng.gumbel(size=len(weights))
+    return np.argsort(-weights, kind="stable")

@@ -78,9 +78,11 @@ def check(
     Raises:
         BeamlessError: the model, the corpus or the device is not to be had.
     """
+    if limit < 1:
+        raise BeamlessError(f"a limit of {limit} leaves nothing to compare")
+    recordings = corpus_recordings(corpus, limit) if corpus else sample_recordings()
     bundle = open_bundle(model, device)
     checkpoint = checkpoint_of(bundle)
-    recordings = sample_recordings() if corpus is None else corpus_recordings(corpus, limit)
     figures = compare(bundle, checkpoint, recordings[:limit], language, beam)
     figures["corpus"] = "/".join(corpus.resolve().parts[-2:]) if corpus else "installed sample"
     file = write_parity(bundle, figures)
@@ -110,8 +112,6 @@ def corpus_recordings(corpus: Path, limit: int) -> list[Recording]:
     Raises:
         BeamlessError: it is no corpus, or holds none.
     """
-    if limit < 1:
-        raise BeamlessError(f"a limit of {limit} leaves nothing to compare")
     short = [u for u in read_corpus(corpus) if u.duration <= WINDOW_SECONDS]
     recordings = [(u.id, load_audio(u.audio), u.text) for u in short[:limit]]
     if not recordings:

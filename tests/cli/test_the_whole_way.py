@@ -164,7 +164,7 @@ def test_a_recording_of_45_seconds_at_44100_hz_in_stereo_loses_nothing(way, tmp_
     wide = soxr.resample(clip, 16000, 44100)
     sf.write(tmp_path / "long.flac", np.stack([wide, wide], 1), 44100)
     text = succeeds("transcribe", tmp_path / "long.flac", "--method", "greedy")
-    assert text.lower().count("quick brown fox") == 6
+    assert text.lower().count("jumps over the lazy dog") == 6
 
 
 def test_python_has_the_same_transcriber(way, speech):

@@ -4,9 +4,10 @@ import inspect
 import sys
 from argparse import ArgumentError
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import docstring_parser
 from jsonargparse import ActionYesNo, ArgumentParser
@@ -24,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),
     "collect": ("beamless.data_gen.collect:collect", "a corpus to traces"),
     "rollout": ("beamless.data_gen.rollout:rollout", "free decoding to on-policy traces"),
+    "traces": ("beamless.data_gen.trace_info:traces", "what a folder of traces holds"),
     "train": ("beamless.training.fit:train", "traces to a corrector"),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
@@ -41,13 +43,14 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     """Make a command's parser from its signature; required parameters are positional.
 
     A parameter typed ``list[...]`` takes several values, as in ``--targets beam best``; one
-    typed ``bool`` is a switch.
+    typed ``bool`` is a switch; each field of one typed as a dataclass is an option.
     """
     documentation = docstring_parser.parse(inspect.getdoc(function) or "")
     texts = {param.arg_name: param.description for param in documentation.params}
     hints = get_type_hints(function)
     parameters = inspect.signature(function).parameters
     own = [n for n in parameters if item_type(hints[n]) is not None or hints[n] is bool]
+    grouped = [n for n in parameters if is_dataclass(hints[n])]
     parser = ArgumentParser(
         prog=prog, description=documentation.short_description, exit_on_error=False
     )
@@ -55,10 +58,41 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     leading = own[:1] if own and next(iter(parameters)) == own[0] else []
     for name in leading:
         add_own(parser, parameters[name], hints[name], texts.get(name))
-    parser.add_function_arguments(function, as_positional=True, skip=set(own))
+    parser.add_function_arguments(function, as_positional=True, skip={*own, *grouped})
     for name in own[len(leading) :]:
         add_own(parser, parameters[name], hints[name], texts.get(name))
+    for name in grouped:
+        add_fields(parser, hints[name])
     return parser
+
+
+def add_fields(parser: ArgumentParser, group: type) -> None:
+    """Add an option for each field of a dataclass; its docstring says what they are."""
+    documentation = docstring_parser.parse(inspect.getdoc(group) or "")
+    texts = {param.arg_name: param.description for param in documentation.params}
+    hints = get_type_hints(group)
+    for each in fields(group):
+        hint, flag, text = hints[each.name], "--" + each.name, texts.get(each.name)
+        if hint is bool:
+            parser.add_argument(flag, action=ActionYesNo, default=each.default, help=text)
+        elif get_origin(hint) is tuple:
+            default, kind = list(getattr(group, each.name)), get_args(hint)[0]
+            parser.add_argument(flag, type=kind, nargs="+", default=default, help=text)
+        else:
+            parser.add_argument(flag, type=hint, default=each.default, help=text)
+
+
+def regroup(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Put the values of a dataclass's fields together, as the function takes them.
+
+    Raises:
+        BeamlessError: a value is none that the dataclass takes.
+    """
+    for name, hint in get_type_hints(function).items():
+        if is_dataclass(hint):
+            inside = {each.name: values.pop(each.name) for each in fields(hint)}
+            values[name] = cast(type, hint)(**inside)
+    return values
 
 
 def item_type(hint: Any) -> Any:  # noqa: ANN401 - types are values here
@@ -127,7 +161,7 @@ def run(arguments: list[str]) -> int:
         raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
     values = parser.instantiate(options).as_dict()
     values.pop("config", None)
-    return int(function(**values) or 0)
+    return int(function(**regroup(function, values)) or 0)
 
 
 def main() -> int:

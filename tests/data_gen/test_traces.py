@@ -1,6 +1,7 @@
 """Traces on disk: shards that appear whole, resume where they stopped, and never mix."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beamless.data_gen.trace_info import summarize_traces
 from beamless.data_gen.traces import (
     Trace,
     TraceRecipe,
@@ -139,3 +141,18 @@ def test_an_interrupted_write_leaves_no_shard(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_shard(path, [trace("a", 2)], ["a"], RECIPE, WIDTH)
     assert list(path.parent.iterdir()) == []
+
+
+def test_info_counts_differing_steps_and_coverage(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    made = replace(
+        trace("a", 4),
+        top_ids=np.array([[0, 1, 2], [5, 1, 2], [5, 6, 2], [5, 6, 7]], np.int32),
+        target_ids=np.array([0, 1, 2, 3], np.int32),
+    )
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, [made], ["a"], RECIPE, WIDTH)
+    (summary,) = summarize_traces(tmp_path)
+    assert (summary.utterances, summary.steps, summary.differing) == (1, 4, 3)
+    assert summary.coverage == {2: pytest.approx(1 / 3)}
+    assert (summary.wer, summary.greedy_wer) == (0.5, 1.0)

@@ -21,6 +21,7 @@ from beamless.inference.methods import open_method
 from beamless.inference.progress import console, progress
 from beamless.inference.timing import timed
 from beamless.models.bundle import open_bundle
+from beamless.models.parity_record import read_parity, require_parity
 from beamless.training.report import Row, Run, print_report, write_report
 
 WINDOW_SECONDS = 30.0
@@ -49,6 +50,7 @@ def evaluate(
         out: a folder for utterances.csv and report.json; a stopped run goes on from there.
     """
     opened = open_bundle(bundle, device)
+    passed = _passed_gate(opened)
     names = methods or ["greedy", *(["corrected"] if opened.has_corrector else []), "beam5"]
     names = ["beam5" if name == "beam" else name for name in names]
     work = {name_of(folder): spread(read_corpus(folder), limit) for folder in corpora}
@@ -60,6 +62,7 @@ def evaluate(
         language=language,
         methods=tuple(names),
         limit=limit,
+        parity=passed,
     )
     kept = _open_out(out, run) if out else None
     rows = _rows_of(kept) if kept else []
@@ -135,6 +138,22 @@ def decode_all(
 def name_of(corpus: Path) -> str:
     """Return a corpus's name in reports: its folder and the one above, as in ``ljspeech/test``."""
     return "/".join(corpus.resolve().parts[-2:])
+
+
+def _passed_gate(bundle: Bundle) -> bool:
+    """Tell whether a bundle has passed the parity gate; one that failed it is not reported on.
+
+    Raises:
+        BeamlessError: it failed.
+    """
+    record = read_parity(bundle)
+    if record is None:
+        console().print(
+            f"{bundle.folder} was never checked against the reference; 'beamless check' does it"
+        )
+        return False
+    require_parity(bundle)
+    return True
 
 
 def _open_out(out: Path, run: Run) -> Path:

@@ -16,7 +16,7 @@ from beamless.training.metrics import GapClosed, bootstrap_gap_closed
 
 @dataclass(frozen=True)
 class Run:
-    """What was run on what."""
+    """What was run on what; ``parity`` tells whether the bundle had passed the gate by then."""
 
     model: str
     bundle_hash: str
@@ -25,6 +25,7 @@ class Run:
     language: str
     methods: tuple[str, ...]
     limit: int | None
+    parity: bool
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
     content: dict[str, Any] = {
         "model": run.model,
         "bundle_hash": run.bundle_hash,
+        "parity": run.parity,
         "corpus": " + ".join(run.corpora),
         "device": run.device,
         "utterances": len(greedy_rows),

@@ -113,6 +113,20 @@ def test_a_corpus_line_without_audio_is_numbered(tmp_path, tiny_bundle):
     assert "line 1" in fails("evaluate", tiny_bundle.folder, tmp_path)
 
 
+def test_a_decoder_that_failed_the_gate_is_not_reported_on(tmp_path, tiny, clip):
+    from beamless.inference.bundle import load_bundle
+    from beamless.models.bundle import write_bundle
+    from beamless.models.parity_record import write_parity
+
+    write_bundle(tiny, tmp_path / "failed")
+    write_parity(load_bundle(tmp_path / "failed"), {"passed": False})
+    (tmp_path / "audio").mkdir()
+    (tmp_path / "audio/fox.wav").write_bytes(clip.read_bytes())
+    line = {"id": "fox", "file_name": "audio/fox.wav", "text": "the quick brown fox"}
+    (tmp_path / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert "does not decode as the reference" in fails("evaluate", tmp_path / "failed", tmp_path)
+
+
 def test_traces_that_are_not_there(tmp_path):
     assert "recipe.json" in fails("train", tmp_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,104 @@
+"""From rows to figures: pooled errors, the gap, and files with fixed columns."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from beamless.inference.errors import BeamlessError
+from beamless.training.evaluate import _open_out, _rows_of
+from beamless.training.report import Row, Run, report, write_report
+
+RUN = Run("tiny.en", "hash", ("toy",), "CPU", "en", ("greedy", "corrected", "beam5"), None, True)
+ROW = Row(
+    corpus="toy",
+    id="a",
+    speaker="s",
+    duration=3.0,
+    method="greedy",
+    reference="one two three four",
+    hypothesis="one too three",
+    substitutions=1,
+    insertions=0,
+    deletions=1,
+    words=4,
+    steps=7,
+    encoder_seconds=0.2,
+    decoder_seconds=0.07,
+    finish_reason="stop",
+    avg_logprob=-0.3,
+    no_speech_prob=0.01,
+)
+
+
+def rows() -> list[Row]:
+    """Ten utterances: greedy makes two errors in each, the corrector one, the beam none."""
+    made = []
+    for number in range(10):
+        one = replace(ROW, id=f"u{number}", speaker=f"s{number % 4}")
+        made += [
+            one,
+            replace(one, method="corrected", deletions=0),
+            replace(one, method="beam5", substitutions=0, deletions=0),
+        ]
+    return made
+
+
+def test_errors_are_pooled_over_words():
+    short = replace(ROW, id="b", words=1, substitutions=1, deletions=0)
+    figures = report([ROW, short], replace(RUN, methods=("greedy",)))["methods"]["greedy"]
+    assert figures["wer"] == pytest.approx(3 / 5)
+    assert figures["seconds"] == pytest.approx(0.54)
+    assert figures["ms_per_step"] == pytest.approx(10)
+
+
+def test_words_where_nobody_spoke_are_insertions():
+    noise = replace(ROW, id="n", reference="", substitutions=0, deletions=0, insertions=3, words=0)
+    figures = report([ROW, noise], replace(RUN, methods=("greedy",)))["methods"]["greedy"]
+    assert figures["insertions"] == 3
+    assert figures["wer"] == pytest.approx(5 / 4)
+
+
+def test_half_the_gap_is_half_the_gap():
+    gap = report(rows(), RUN)["gap_closed"]
+    assert gap["value"] == pytest.approx(0.5)
+    assert gap["low"] == gap["high"] == pytest.approx(0.5)
+
+
+def test_a_text_that_fills_the_capacity_is_counted():
+    full = replace(ROW, finish_reason="length")
+    figures = report([full], replace(RUN, methods=("greedy",)))["methods"]["greedy"]
+    assert figures["capacity_hits"] == 1
+
+
+def test_files_hold_every_row_under_fixed_columns(tmp_path):
+    write_report(rows(), RUN, tmp_path)
+    with (tmp_path / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert len(read) == 30
+    assert list(read[0]) == list(vars(ROW))
+    content = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert content["utterances"] == 10
+
+
+def test_two_corpora_are_reported_together_and_each(tmp_path):
+    both = [*rows(), *(replace(row, corpus="other") for row in rows())]
+    write_report(both, replace(RUN, corpora=("toy", "other")), tmp_path)
+    content = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert content["utterances"] == 20
+    assert content["by_corpus"]["other"]["utterances"] == 10
+
+
+def test_a_stopped_run_keeps_its_whole_lines(tmp_path):
+    kept = _open_out(tmp_path / "out", RUN)
+    line = json.dumps([vars(ROW)])
+    kept.write_text(line + "\n" + line[: len(line) // 2], encoding="utf-8")
+    assert _rows_of(_open_out(tmp_path / "out", RUN)) == [ROW]
+    assert kept.read_text(encoding="utf-8") == line + "\n"
+
+
+def test_another_run_in_the_same_folder_is_refused(tmp_path):
+    _open_out(tmp_path / "out", RUN)
+    with pytest.raises(BeamlessError, match="no run like this one"):
+        _open_out(tmp_path / "out", replace(RUN, device="GPU"))

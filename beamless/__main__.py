@@ -73,7 +73,7 @@ def add_fields(parser: ArgumentParser, group: type) -> None:
     hints = get_type_hints(group)
     for each in fields(group):
         hint, flag, text = hints[each.name], "--" + each.name, texts.get(each.name)
-        if hint is bool:
+        if hint in (bool, bool | None):
             parser.add_argument(flag, action=ActionYesNo, default=each.default, help=text)
         elif get_origin(hint) is tuple:
             default, kind = list(getattr(group, each.name)), get_args(hint)[0]

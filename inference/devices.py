@@ -4,6 +4,7 @@
 cutting up a graph (NPUW), run on the CPU: what an NPU would be given, on a machine without one.
 """
 
+import warnings
 from pathlib import Path
 
 import openvino as ov
@@ -29,7 +30,8 @@ def compile_model(
         device: an OpenVINO device, or ``NPU:CPU``.
         precision: the precision to compute in: ``f32``, ``f16``, ``bf16``, or ``default`` for
             what the device chooses by itself.
-        cache: a folder for compiled graphs, from which the next start is faster.
+        cache: a folder for compiled graphs, from which the next start is faster; where it cannot
+            be used a warning says so.
         threads: how many the CPU may use; all by default.
 
     Raises:
@@ -48,8 +50,16 @@ def compile_model(
         properties["INFERENCE_NUM_THREADS"] = str(threads)
     if cache is not None and device != NPU_ON_CPU:
         properties["CACHE_DIR"] = str(cache)
+    target = "NPU" if device == NPU_ON_CPU else device
     try:
-        return core.compile_model(model, "NPU" if device == NPU_ON_CPU else device, properties)
+        try:
+            return core.compile_model(model, target, properties)
+        except RuntimeError:
+            if properties.pop("CACHE_DIR", None) is None:
+                raise
+            compiled = core.compile_model(model, target, properties)
+            warnings.warn(f"{cache} cannot hold compiled graphs; starts stay slow", stacklevel=2)
+            return compiled
     except RuntimeError as error:
         reason = (str(error).strip().splitlines() or ["no reason given"])[-1][:200]
         raise BeamlessError(

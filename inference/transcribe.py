@@ -1,20 +1,24 @@
 """Recordings to transcripts, with a bundle and nothing else."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from beamless.inference.audio import SAMPLE_RATE, audio_blocks, check_samples
 from beamless.inference.bundle import Bundle, load_bundle
-from beamless.inference.encoder import Encoder
-from beamless.inference.features import log_mel
+from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
-from beamless.inference.methods import default_method, open_method
+from beamless.inference.languages import joined, requested_language
+from beamless.inference.longform import LongForm
+from beamless.inference.methods import default_method
+from beamless.inference.options import DecodingOptions
 from beamless.inference.transcript import Segment, Transcript
+from beamless.inference.window_decoder import WindowDecoder
 
-WINDOW_SECONDS = 30.0
+BLOCK_SECONDS = 5.0
 
 
 class Transcriber:
@@ -25,6 +29,8 @@ class Transcriber:
 
     Attributes:
         method: the method's name.
+        options: what to decode and how; others may be set at any time, and hold from the next
+            window on (vad and prompts: from the next recording on).
     """
 
     def __init__(
@@ -33,82 +39,103 @@ class Transcriber:
         *,
         device: str = "CPU",
         method: str | None = None,
-        language: str = "en",
+        language: str | None = None,
+        options: DecodingOptions | None = None,
     ) -> None:
         """Load the graphs.
 
         Args:
             bundle: a loaded bundle, or its folder.
             device: an OpenVINO device; of no effect on a loaded bundle.
-            method: greedy, corrected, or beam and its size, as in beam5; corrected where the
-                bundle has a corrector, else greedy, if None.
-            language: what is spoken.
+            method: greedy, corrected, lookahead, or beam and its size, as in beam5; corrected
+                where the bundle has a corrector, else greedy, if None.
+            language: what is spoken; short for the option of the same name.
+            options: all else that may be asked for.
 
         Raises:
             BeamlessError: the bundle, the device, the language or the method is not to be had.
         """
         self.bundle = bundle if isinstance(bundle, Bundle) else load_bundle(Path(bundle), device)
         self.method = method or default_method(self.bundle)
-        self.language = language
-        prompt = self.bundle.tokenizer.prompt(language)
-        self._encoder = Encoder(self.bundle.compile("encoder"))
-        self._decode = open_method(self.bundle, self.method, prompt)
+        options = options or DecodingOptions()
+        self.options = replace(options, language=language) if language else options
+        check_options(self.options, self.bundle, self.method)
+        self._decoder = WindowDecoder(self.bundle, self.method)
 
-    def transcribe(self, audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE) -> Transcript:
+    def transcribe(
+        self,
+        audio: Path | str | np.ndarray,
+        rate: int = SAMPLE_RATE,
+        on_segment: Callable[[Segment], None] | None = None,
+    ) -> Transcript:
         """Transcribe a recording of any length.
 
         Args:
             audio: a file, or samples: float [n] within ±1, int16 [n], or [n, channels].
             rate: samples a second, where samples are given.
+            on_segment: called with each segment as soon as there is one.
 
         Raises:
             BeamlessError: the file or the samples are no audio.
         """
         began = time.perf_counter()
-        segments = list(self.segments(audio, rate))
-        duration = segments[-1].end if segments else 0.0
-        spoken = [segment for segment in segments if segment.text]
+        recording = LongForm(self._decoder, lambda: self.options)
+        segments = []
+        for segment in recording.segments(blocks_of(audio, rate)):
+            segments.append(segment)
+            if on_segment:
+                on_segment(segment)
         return Transcript(
-            text=" ".join(segment.text for segment in spoken),
-            segments=tuple(spoken),
-            language=self.language,
-            duration=duration,
+            text=joined((segment.text for segment in segments), recording.language),
+            segments=tuple(segments),
+            language=recording.language,
+            duration=recording.duration,
             timings={"total": time.perf_counter() - began},
+            left_out=recording.left_out,
         )
 
     def segments(
         self, audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE
     ) -> Iterator[Segment]:
-        """Yield a segment for each window of 30 s, as soon as it is decoded."""
-        for start, window in windows(audio, rate):
-            hypothesis = self.decode_window(window)
-            yield Segment(
-                start=start,
-                end=start + len(window) / SAMPLE_RATE,
-                text=self.bundle.tokenizer.decode(hypothesis.tokens).strip(),
-                tokens=hypothesis.tokens,
-                avg_logprob=hypothesis.avg_logprob,
-                no_speech_prob=hypothesis.no_speech_prob,
-                finish_reason=hypothesis.finish_reason,
-            )
+        """Yield the segments of a recording, each as soon as its window is decoded."""
+        recording = LongForm(self._decoder, lambda: self.options)
+        return recording.segments(blocks_of(audio, rate))
 
     def decode_window(self, samples: np.ndarray) -> Hypothesis:
-        """Decode at most 30 s of 16 kHz mono samples."""
-        mels = self.bundle.manifest.sizes["mels"]
-        return self._decode(self._encoder(log_mel(samples, mels)))
+        """Decode at most 30 s of 16 kHz mono samples, whatever they hold."""
+        cross_kv = self._decoder.encode(samples)
+        language = requested_language(self.options.language, self.bundle.tokenizer)
+        if language is None:
+            probabilities = self._decoder.languages(cross_kv)
+            language = max(probabilities, key=lambda code: probabilities[code])
+        return self._decoder.decode(cross_kv, language, (), self.options).best
 
 
-def windows(
-    audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE
-) -> Iterator[tuple[float, np.ndarray]]:
-    """Yield (start in seconds, 16 kHz mono samples) of consecutive windows of 30 s."""
-    if isinstance(audio, np.ndarray):
-        samples = check_samples(audio, rate)
-        size = int(WINDOW_SECONDS * SAMPLE_RATE)
-        blocks = iter([samples[at : at + size] for at in range(0, len(samples), size)])
-    else:
-        blocks = audio_blocks(Path(audio), WINDOW_SECONDS)
-    start = 0.0
-    for block in blocks:
-        yield start, block
-        start += len(block) / SAMPLE_RATE
+def check_options(options: DecodingOptions, bundle: Bundle, method: str) -> None:
+    """Refuse options that a bundle or a method cannot meet.
+
+    Raises:
+        BeamlessError: they are of no use here.
+    """
+    language = requested_language(options.language, bundle.tokenizer)
+    bundle.tokenizer.prompt(language or "en", options.task)
+    if options.alternatives and not method.startswith("beam"):
+        raise BeamlessError(f"alternatives come from a beam, not from {method}; take beam5")
+    if options.word_times and not bundle.manifest.alignment_heads:
+        raise BeamlessError(
+            "this model's alignment heads are not known, so its words have no times"
+        )
+
+
+def blocks_of(audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+    """Yield a recording in blocks of five seconds, float32 [n] at 16 kHz.
+
+    Raises:
+        BeamlessError: the file or the samples are no audio.
+    """
+    if not isinstance(audio, np.ndarray):
+        yield from audio_blocks(Path(audio), BLOCK_SECONDS)
+        return
+    samples = check_samples(audio, rate)
+    size = round(BLOCK_SECONDS * SAMPLE_RATE)
+    yield from (samples[at : at + size] for at in range(0, len(samples), size))

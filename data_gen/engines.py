@@ -1,5 +1,6 @@
 """Who makes the shards: this process, several of them, or Ray's. The files are the same."""
 
+import logging
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -90,7 +91,7 @@ def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None
             address=address,
             include_dashboard=False,
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
         )
     except ConnectionError:
         raise BeamlessError(f"there is no Ray cluster at {address}") from None

@@ -14,9 +14,12 @@ SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("
 
 
 def run(*command: str, where: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *command], cwd=where, capture_output=True, encoding="utf-8"
-    )
+    return python("-m", *command, where=where)
+
+
+def python(*arguments: str, where: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, check=False, cwd=where, capture_output=True, encoding="utf-8")
 
 
 def lay_out_as_installed(folder: Path) -> None:
@@ -54,7 +57,7 @@ def test_production_never_imports_torch(command):
         "heavy = {'torch', 'transformers', 'lightning', 'datasets', 'piper'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8")
+    done = python("-c", program)
     assert done.returncode == 0, done.stderr
 
 
@@ -64,7 +67,7 @@ def test_every_command_in_the_table_exists_and_documents_each_option():
         "for name in m.COMMANDS:\n"
         "    m.build_parser(m.load_command(name), name).format_help()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8")
+    done = python("-c", program)
     assert done.returncode == 0, done.stderr
 
 

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "texts": ("beamless.data_gen.texts:texts", "sentences to be spoken, from many sources"),
     "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
     "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
+    "mix": ("beamless.data_gen.mix:mix", "voices and recordings, augmented, to one corpus"),
     "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),
     "collect": ("beamless.data_gen.collect:collect", "a corpus to traces"),
     "rollout": ("beamless.data_gen.rollout:rollout", "free decoding to on-policy traces"),

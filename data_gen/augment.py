@@ -105,7 +105,15 @@ def load_recipe(path: Path) -> Recipe:
     Raises:
         BeamlessError: no such file, not YAML, an unknown step or setting, or a value out of range.
     """
-    content = read_yaml(path)
+    return recipe_from(read_yaml(path), path)
+
+
+def recipe_from(content: Mapping[str, Any], path: Path) -> Recipe:
+    """Read a recipe's content; errors call it ``path``, and its folders are relative to that.
+
+    Raises:
+        BeamlessError: an unknown step or setting, or a value out of range.
+    """
     unknown = set(content) - {"seed", "steps", "join"}
     if unknown:
         raise BeamlessError(f"{path}: {min(unknown)!r} is not seed, steps or join")

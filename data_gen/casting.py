@@ -103,7 +103,15 @@ def cast_from_recipe(path: Path) -> Cast:
     Raises:
         BeamlessError: the recipe is wrong, or a voice in it cannot be had.
     """
-    recipe = read_yaml(path)
+    return cast_from(read_yaml(path), path)
+
+
+def cast_from(recipe: Mapping[str, Any], path: Path) -> Cast:
+    """Load the voices that a recipe's content names; errors call it ``path``.
+
+    Raises:
+        BeamlessError: the recipe is wrong, or a voice in it cannot be had.
+    """
     unknown = sorted(set(recipe) - {"seed", "voices"})
     if unknown:
         raise BeamlessError(f"{path}: unknown entry {unknown[0]!r}; known are seed and voices")

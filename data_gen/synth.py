@@ -2,18 +2,29 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from inspect import signature
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import soxr
+
 from beamless.data_gen.casting import Cast, Part, Role, cast_from_recipe
-from beamless.data_gen.corpora import CorpusWriter
-from beamless.data_gen.corpus_writer import least_tokens
+from beamless.data_gen.corpus_writer import (
+    MAX_TOKENS,
+    RATE,
+    CorpusWriter,
+    least_tokens,
+    summary_of,
+)
+from beamless.data_gen.importers.intake import Intake
+from beamless.data_gen.importers.recording import Recording
+from beamless.data_gen.importers.source import renamed
 from beamless.data_gen.spoken import clean, spoken_form
 from beamless.data_gen.text_lines import TextLine, digest_of, read_text_lines
-from beamless.data_gen.voices import chosen_speaker, load_voice
+from beamless.data_gen.voices import Samples, chosen_speaker, load_voice
 from beamless.inference.errors import BeamlessError
-from beamless.inference.progress import track
+
+SOURCE = "synth"
 
 
 def synth(
@@ -54,7 +65,7 @@ def synth(
         cast = cast_from_recipe(recipe)
     origin = {"texts": digest_of(texts), "name": texts.stem, "limit": limit}
     counts = make_corpus(lines, out, cast, origin)
-    sys.stdout.write(summary(out, counts) + "\n")
+    sys.stdout.write(summary_of(out, counts) + "\n")
     if not counts["utterances"]:
         raise BeamlessError(f"none of the {len(lines)} lines of {texts} could be said")
 
@@ -70,47 +81,37 @@ def make_corpus(
     with CorpusWriter(out, {"stage": "synth", **recipe, **cast.recipe()}) as writer:
         done = writer.done_ids
         waiting = [line for line in lines if line.id not in done]
-        for line in track(waiting, "saying", total=len(waiting)):
-            say_line(writer, line, cast.part_for(line.id))
+        intake = Intake({"": writer}, None, None, SOURCE, "")
+        intake.run((to_be_said(line, cast) for line in waiting), "saying", len(waiting))
         return writer.finish([line.id for line in lines])
 
 
-def say_line(writer: CorpusWriter, line: TextLine, part: Part) -> None:
-    """Store one utterance, or refuse it with a reason."""
-    voice = part.voice
-    written = clean(line.text)
+def to_be_said(line: TextLine, cast: Cast) -> Recording:
+    """Return a line as a recording that is said when its samples are asked for.
+
+    What no voice can say, or no Whisper can write, has its reason as the recording's fault.
+    """
+    part = cast.part_for(line.id)
+    voice, written = part.voice, clean(line.text)
     said = spoken_form(line.spoken or line.text, voice.language)
-    if said.reason:
-        writer.refuse(line.id, said.reason)
-        return
-    if least_tokens(written) > writer.max_tokens:
-        writer.refuse(line.id, f"text of more than {writer.max_tokens} tokens")
-        return
-    extra: dict[str, Any] = {"spoken": said.spoken, "speed": part.speed, **renamed(line.extra)}
-    writer.add(
+    fault = said.reason
+    if not fault and least_tokens(written) > MAX_TOKENS:
+        fault = f"text of more than {MAX_TOKENS} tokens"
+    extra = {"spoken": said.spoken, "speed": part.speed}
+    return Recording(
         line.id,
-        voice.say(said.spoken, part.speaker, part.speed),
-        voice.rate,
+        cache(partial(_samples, part, said.spoken)),
         written,
         speaker=f"{voice.name}/{part.speaker}",
-        source="synth",
+        source=SOURCE,
         license=voice.license,
         voice=voice.name,
-        **extra,
+        fault=fault,
+        extra={**extra, **renamed(line.extra, "text", extra)},
     )
 
 
-def renamed(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep a text's provenance, under other names where the corpus has a field of that name."""
-    taken = {*signature(CorpusWriter.add).parameters, "file_name", "duration", "spoken", "speed"}
-    return {f"text_{name}" if name in taken else name: value for name, value in extra.items()}
-
-
-def summary(out: Path, counts: Mapping[str, Any]) -> str:
-    """Return one line: what was made, and what was refused and why."""
-    refused = counts["refused"]
-    text = f"{out}: {counts['utterances']} utterances, {counts['hours']:.2f} h"
-    if refused:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in refused.items())
-        text += f"; refused {sum(refused.values())}: {reasons}"
-    return text
+def _samples(part: Part, spoken: str) -> Samples:
+    """Say a text; float32 ``[n]`` at 16 kHz."""
+    samples = part.voice.say(spoken, part.speaker, part.speed)
+    return soxr.resample(samples, part.voice.rate, RATE) if len(samples) else samples

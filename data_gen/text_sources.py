@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from beamless.data_gen.corpora import json_object, numbered_lines
+from beamless.data_gen.importers.hugging_face import open_dataset
 from beamless.data_gen.importers.tables import table_rows
 from beamless.inference.errors import BeamlessError
 
@@ -64,7 +65,7 @@ def rows_of_dataset(name: str, subset: str, column: str = "text") -> Iterator[Ro
     Raises:
         BeamlessError: datasets is not installed, or there is no such data set, split or column.
     """
-    data = _open_dataset(name, subset)
+    data = open_dataset(name, subset)
     if data.column_names is not None and column not in data.column_names:
         have = ", ".join(map(repr, data.column_names))
         raise BeamlessError(f"{name}: there is no column {column!r}, but {have}; use --column")
@@ -74,24 +75,3 @@ def rows_of_dataset(name: str, subset: str, column: str = "text") -> Iterator[Ro
             yield {"text": str(text), "kind": "dataset", "source": name, "line": number}
     except (OSError, ValueError, RuntimeError) as error:
         raise BeamlessError(f"{name} cannot be read: {' '.join(str(error).split())}") from None
-
-
-def _open_dataset(name: str, subset: str) -> Any:  # noqa: ANN401
-    try:
-        import datasets
-    except ImportError:
-        raise BeamlessError(
-            'Hugging Face datasets need a package; run: pip install "beamless[train]"'
-        ) from None
-    configuration, _, split = subset.rpartition(":")
-    folder = Path(name)
-    try:
-        if (folder / "state.json").is_file():
-            return datasets.load_from_disk(str(folder))
-        if (folder / "dataset_dict.json").is_file():
-            return datasets.load_from_disk(str(folder))[split]
-        return datasets.load_dataset(name, configuration or None, split=split, streaming=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise BeamlessError(
-            f"data set {name!r} cannot be opened: {' '.join(str(error).split())}"
-        ) from None

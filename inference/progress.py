@@ -23,8 +23,11 @@ def screen() -> Console:
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
-    """Show how much of ``total`` is done; the block calls what it is given, for one or for n."""
+def progress(description: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """Show how much of ``total`` is done; the block calls what it is given, for one or for n.
+
+    ``total`` is None where nobody knows it.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from beamless.data_gen.augment import Recipe, augmented, load_recipe
-from beamless.data_gen.corpora import CorpusWriter, split_of
-from beamless.data_gen.corpus_writer import RATE, summary_of
+from beamless.data_gen.augment import load_recipe
+from beamless.data_gen.corpus_writer import CorpusWriter, summary_of
 from beamless.data_gen.importers import (
     audiofolder,
     common_voice,
@@ -24,13 +23,21 @@ from beamless.data_gen.importers import (
     tedlium,
     vctk,
 )
-from beamless.data_gen.importers.joining import Unit, units
-from beamless.data_gen.importers.recording import Recording, UnreadableError
-from beamless.data_gen.importers.source import Layout, Source, renamed
+from beamless.data_gen.importers.intake import Intake, SplitBy
+from beamless.data_gen.importers.recording import Recording
+from beamless.data_gen.importers.source import Layout, Source
 from beamless.inference.errors import BeamlessError
-from beamless.inference.progress import track
 
-__all__ = ["LAYOUTS", "Recording", "Source", "import_corpus", "read_layout"]
+__all__ = [
+    "LAYOUTS",
+    "Recording",
+    "Source",
+    "column_choice",
+    "import_corpus",
+    "layout_named",
+    "read_layout",
+    "recordings_of",
+]
 
 LAYOUTS: Mapping[str, Layout] = {
     layout.name: layout
@@ -51,8 +58,6 @@ LAYOUTS: Mapping[str, Layout] = {
         audiofolder.LAYOUT,
     )
 }
-SplitBy = Literal["speaker", "text", "both"]
-APART = "speaker and sentence on different sides of the split"
 
 
 def import_corpus(
@@ -104,12 +109,10 @@ def import_corpus(
         BeamlessError: the layout, the source, the recipe or the folder are not what they must
             be, or nothing could be used.
     """
-    if layout not in LAYOUTS:
-        raise BeamlessError(f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}")
-    chosen = LAYOUTS[layout]
+    chosen = layout_named(layout)
     recipe = load_recipe(augment) if augment else None
     root = audio_root and audio_root.absolute()
-    place = Source(source, subset, _columns(columns), root, model, device, language)
+    place = Source(source, subset, column_choice(columns), root, model, device, language)
     plan: dict[str, Any] = {
         "stage": "import",
         "layout": layout,
@@ -125,8 +128,8 @@ def import_corpus(
     }
     if layout == long.LAYOUT.name:
         plan |= {"model": model, "language": language}
-    recordings = islice(chosen.read(place), limit)
-    listed = _begun(recordings, source) if chosen.streamed else _listed(recordings, source)
+    recordings = recordings_of(layout, place, limit)
+    total = len(recordings) if isinstance(recordings, list) else None
     sides = ("train", "dev", "test") if split else ("",)
     counts = {}
     with ExitStack() as stack:
@@ -134,97 +137,47 @@ def import_corpus(
             side: stack.enter_context(CorpusWriter(out / side, {**plan, "side": side}))
             for side in sides
         }
-        job = _Job(writers, split, recipe, name or layout, license or chosen.license)
-        job.run(listed)
+        intake = Intake(writers, split, recipe, name or layout, license or chosen.license)
+        intake.run(recordings, "importing", total)
         counts = {out / side: writer.finish() for side, writer in writers.items()}
     sys.stdout.write("".join(summary_of(*entry) + "\n" for entry in counts.items()))
     if not sum(count["utterances"] for count in counts.values()):
         raise BeamlessError(f"no recording of {source} could be used")
 
 
+def layout_named(name: str) -> Layout:
+    """Return a layout by its name.
+
+    Raises:
+        BeamlessError: there is none of that name.
+    """
+    if name not in LAYOUTS:
+        raise BeamlessError(f"there is no layout {name!r}; there are {', '.join(LAYOUTS)}")
+    return LAYOUTS[name]
+
+
+def recordings_of(
+    layout: str, source: Source, limit: int | None = None
+) -> list[Recording] | Iterator[Recording]:
+    """Return the first so many recordings of a data set.
+
+    They are a list, and no audio is read, except where a layout brings them with their audio:
+    those come one by one.
+
+    Raises:
+        BeamlessError: it is not of that layout, holds none, or two of them have the same id.
+    """
+    found = islice(layout_named(layout).read(source), limit)
+    return _begun(found, source.place) if LAYOUTS[layout].streamed else _listed(found, source.place)
+
+
 def read_layout(layout: str, source: Source) -> list[Recording]:
-    """Return the recordings of a data set; no audio is read.
+    """Return all recordings of a data set; no audio is read.
 
     Raises:
         BeamlessError: it is not of that layout, or two of them have the same id.
     """
     return _listed(LAYOUTS[layout].read(source), source.place)
-
-
-class _Job:
-    """One import: where each utterance goes, and how it becomes what is stored."""
-
-    def __init__(
-        self,
-        writers: Mapping[str, CorpusWriter],
-        split: SplitBy | None,
-        recipe: Recipe | None,
-        name: str,
-        license: str,
-    ) -> None:
-        self.writers, self.split, self.recipe = writers, split, recipe
-        self.name, self.license = name, license
-        self.done = {side: writer.done_ids for side, writer in writers.items()}
-
-    def run(self, recordings: Iterable[Recording]) -> None:
-        join = self.recipe.join if self.recipe else None
-        seed = self.recipe.seed if self.recipe else 0
-        total = len(recordings) if isinstance(recordings, list) and join is None else None
-        for unit in track(units(recordings, join, seed, self.side_of), "importing", total):
-            self.store(unit)
-
-    def side_of(self, recording: Recording) -> str:
-        """Return the side of a recording, or ``APART`` where it would stand on two."""
-        if self.split is None:
-            return ""
-        if self.split != "text" and not recording.speaker:
-            raise BeamlessError(f"{recording.id!r} has no speaker; split by text instead")
-        if self.split != "speaker" and not any(map(str.isalnum, recording.text)):
-            return split_of(recording.speaker or recording.id)
-        by_speaker = split_of(recording.speaker) if recording.speaker else ""
-        by_text = split_of("", recording.text) if self.split != "speaker" else by_speaker
-        if self.split == "text":
-            return by_text
-        return by_speaker if by_speaker == by_text else APART
-
-    def store(self, unit: Unit) -> None:
-        first = unit.recordings[0]
-        side = self.side_of(first)
-        apart, side = side == APART, "train" if side == APART else side
-        writer = self.writers[side]
-        if unit.id in self.done[side]:
-            return
-        if apart:
-            writer.refuse(unit.id, APART)
-            return
-        try:
-            samples = unit.samples()
-        except UnreadableError as fault:
-            if len(unit.recordings) == 1:
-                writer.refuse(unit.id, str(fault))
-                return
-            for alone in unit.alone():
-                self.store(alone)
-            return
-        record: dict[str, Any] = {"earlier": dict(first.augment)} if first.augment else {}
-        if len(unit.recordings) > 1:
-            parts = [recording.id for recording in unit.recordings]
-            record["joined"] = {"parts": parts, "gaps": list(unit.gaps)}
-        if self.recipe:
-            samples, done = augmented(samples, RATE, self.recipe, unit.id)
-            record |= done
-        writer.add(
-            unit.id,
-            samples,
-            RATE,
-            unit.text if len(unit.recordings) > 1 else first.text,
-            first.speaker,
-            first.source or self.name,
-            first.license or self.license,
-            voice=first.voice,
-            augment=record if self.recipe else first.augment,
-            **renamed(first.extra),
-        )
 
 
 def _listed(recordings: Iterable[Recording], source: str) -> list[Recording]:
@@ -240,7 +193,7 @@ def _listed(recordings: Iterable[Recording], source: str) -> list[Recording]:
     return listed
 
 
-def _begun(recordings: Iterator[Recording], source: str) -> Iterable[Recording]:
+def _begun(recordings: Iterator[Recording], source: str) -> Iterator[Recording]:
     """Take the first recording, so that a source that cannot be read is found at the start."""
     first = next(recordings, None)
     if first is None:
@@ -248,8 +201,12 @@ def _begun(recordings: Iterator[Recording], source: str) -> Iterable[Recording]:
     return chain([first], recordings)
 
 
-def _columns(given: str) -> dict[str, str]:
-    """Read ``audio=path,text=sentence``."""
+def column_choice(given: str) -> dict[str, str]:
+    """Read ``audio=path,text=sentence``.
+
+    Raises:
+        BeamlessError: it is of another form, or there is no such field.
+    """
     pairs = [pair.partition("=") for pair in given.split(",") if pair]
     for field, equals, column in pairs:
         if field not in tables.FIELDS or not equals or not column:

@@ -16,7 +16,7 @@ def read(source: Source) -> Iterator[Recording]:
     Rows are taken as Arrow, so that nothing decodes the audio but soundfile: torchcodec and
     FFmpeg are not needed.
     """
-    rows = _load(source).with_format("arrow")
+    rows = open_dataset(source.place, source.subset).with_format("arrow")
     names = column_names(source)
     for index, table in enumerate(rows):
         row = table.to_pylist()[0]
@@ -37,26 +37,33 @@ def read(source: Source) -> Iterator[Recording]:
         )
 
 
-def _load(source: Source) -> Any:  # noqa: ANN401
+def open_dataset(name: str, subset: str) -> Any:  # noqa: ANN401
+    """Open a data set; one on the hub or in files is streamed.
+
+    Args:
+        name: a name on the hub, a folder of data files, or one saved to disk.
+        subset: its split (train if empty), or ``configuration:split``.
+
+    Raises:
+        BeamlessError: datasets is not installed, or there is no such data set or split.
+    """
     try:
         import datasets
     except ImportError:
         raise BeamlessError(
-            'reading Hugging Face datasets needs: pip install "beamless[train]"'
+            'Hugging Face datasets need a package; run: pip install "beamless[train]"'
         ) from None
-    configuration, _, split = source.subset.rpartition(":")
-    place = Path(source.place)
+    configuration, _, split = subset.rpartition(":")
+    split, folder = split or "train", Path(name)
     try:
-        if (place / "state.json").is_file():
-            return datasets.load_from_disk(str(place))
-        if (place / "dataset_dict.json").is_file():
-            return datasets.load_from_disk(str(place))[split or "train"]
-        return datasets.load_dataset(
-            source.place, configuration or None, split=split or "train", streaming=True
-        )
+        if (folder / "state.json").is_file():
+            return datasets.load_from_disk(str(folder))
+        if (folder / "dataset_dict.json").is_file():
+            return datasets.load_from_disk(str(folder))[split]
+        return datasets.load_dataset(name, configuration or None, split=split, streaming=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         reason = " ".join(str(error).split())
-        raise BeamlessError(f"data set {source.place} cannot be opened: {reason}") from None
+        raise BeamlessError(f"data set {name!r} cannot be opened: {reason}") from None
 
 
 def _audio(value: object, source: Source, where: str) -> Path | bytes:

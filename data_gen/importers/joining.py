@@ -1,6 +1,6 @@
 """What becomes one utterance of the new corpus: a recording, or several joined."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -61,11 +61,20 @@ def units(
     join: Join | None,
     seed: int,
     side_of: Callable[[Recording], str],
+    done: Mapping[str, int],
 ) -> Iterator[Unit]:
     """Yield what becomes one utterance each.
 
     Recordings that follow each other are joined up to a length drawn for each unit if they share
     speaker, source, licence, voice and side of the split.
+
+    Args:
+        recordings: in their order.
+        join: how long units get; each recording is its own if None.
+        seed: decides what is drawn.
+        side_of: the side of the split that a recording stands on.
+        done: units stored by an earlier run, by their first recording, and how many are in each.
+            They may be passed over, so that nothing is said again just to know its length.
     """
     if join is None:
         yield from (Unit((recording,)) for recording in recordings)
@@ -74,7 +83,13 @@ def units(
     gaps: list[float] = []
     length = wanted = 0.0
     rng = generator(seed)
+    passing = 0
     for recording in recordings:
+        if not pending and callable(recording.audio) and not recording.fault:
+            passing = passing or done.get(recording.id, 0)
+            if passing:
+                passing -= 1
+                continue
         try:
             seconds = seconds_of(recording)
         except UnreadableError:

@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -33,13 +33,14 @@ class UnreadableError(BeamlessError):
 class Recording:
     """One utterance of a foreign layout.
 
-    ``audio`` is a file or the bytes of one; ``start`` and ``end`` in seconds cut a stretch out
-    of it, ``channel`` takes one channel where each has a voice of its own. ``fault`` is the
-    reason why the layout itself says that the utterance is of no use.
+    ``audio`` is a file, the bytes of one, or what says it: samples ``[n]`` at 16 kHz. ``start``
+    and ``end`` in seconds cut a stretch out of it, ``channel`` takes one channel where each has a
+    voice of its own. ``fault`` is the reason why the layout itself says that the utterance is of
+    no use.
     """
 
     id: str
-    audio: Path | bytes
+    audio: Path | bytes | Callable[[], Samples]
     text: str
     speaker: str = ""
     start: float = 0.0
@@ -62,7 +63,9 @@ def samples_of(recording: Recording) -> Samples:
     """
     if recording.fault:
         raise UnreadableError(recording.fault)
-    if isinstance(recording.audio, bytes):
+    if callable(recording.audio):
+        samples = recording.audio()
+    elif isinstance(recording.audio, bytes):
         samples = _decoded(recording.audio)
     else:
         samples = _loaded(recording.audio, recording.channel)
@@ -86,6 +89,8 @@ def seconds_of(recording: Recording) -> float:
         raise UnreadableError(recording.fault)
     if recording.end is not None:
         return recording.end - recording.start
+    if callable(recording.audio):
+        return len(recording.audio()) / RATE - recording.start
     try:
         if isinstance(recording.audio, bytes):
             return float(soundfile.info(io.BytesIO(recording.audio)).duration) - recording.start

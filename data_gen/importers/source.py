@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,12 @@ def tidy_id(path: Path, root: Path) -> str:
     return Path(os.path.relpath(path, root)).with_suffix("").as_posix()
 
 
-def renamed(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what else a layout says, under other names where a corpus has one of that name."""
-    taken = TAKEN | {"samples", "rate", "self"}
-    return {f"source_{name}" if name in taken else name: facts[name] for name in facts}
+def renamed(
+    facts: Mapping[str, Any], prefix: str = "source", taken: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return what else a source says, prefixed where a corpus has a field of that name."""
+    unfit = {*TAKEN, "samples", "rate", "self", *taken}
+    return {f"{prefix}_{name}" if name in unfit else name: facts[name] for name in facts}
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -309,7 +309,7 @@ def recordings(folder, corpora, speakers, seconds=1.0):
 
 def test_utterances_of_one_speaker_are_joined_in_order_with_gaps(tmp_path, corpora):
     listed = recordings(tmp_path, corpora, "aaabbc")
-    made = list(units(listed, Join(seconds=(30, 30), gap=(0.5, 0.5)), 0, lambda _: ""))
+    made = list(units(listed, Join(seconds=(30, 30), gap=(0.5, 0.5)), 0, lambda _: "", {}))
     assert [unit.id for unit in made] == ["u0+2", "u3+1", "u5"]
     assert made[0].text == "t0 t1 t2"
     samples = made[0].samples()
@@ -324,7 +324,7 @@ def test_joining_loses_repeats_and_reorders_nothing_and_stays_within_its_length(
     folder, corpora, speakers, seed, p
 ):
     listed = recordings(folder, corpora, speakers)
-    made = list(units(listed, Join(p=p, seconds=(2, 4), gap=(0.1, 0.3)), seed, lambda _: ""))
+    made = list(units(listed, Join(p=p, seconds=(2, 4), gap=(0.1, 0.3)), seed, lambda _: "", {}))
     assert [recording for unit in made for recording in unit.recordings] == listed
     assert len({unit.id for unit in made}) == len(made)
     for unit in made:
@@ -332,9 +332,31 @@ def test_joining_loses_repeats_and_reorders_nothing_and_stays_within_its_length(
         assert len(unit.recordings) + sum(unit.gaps) <= 4
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 12), st.integers(0, 99), st.integers(0, 12))
+def test_what_an_earlier_run_joined_is_not_said_again(count, seed, stored):
+    said = []
+
+    def line(number):
+        def say():
+            said.append(number)
+            return np.zeros(RATE, np.float32)
+
+        return Recording(f"u{number}", say, "t", fault="mute" if number % 5 == 4 else "")
+
+    lines = [line(number) for number in range(count)]
+    join = Join(p=0.7, seconds=(2, 4), gap=(0.1, 0.3))
+    whole = [u for u in units(lines, join, seed, lambda _: "", {}) if not u.recordings[0].fault]
+    said.clear()
+    done = {unit.recordings[0].id: len(unit.recordings) for unit in whole[:stored]}
+    rest = list(units(lines, join, seed, lambda _: "", done))
+    assert [unit for unit in rest if not unit.recordings[0].fault] == whole[stored:]
+    assert set(said) == {int(r.id[1:]) for unit in whole[stored:] for r in unit.recordings}
+
+
 def test_what_stands_on_different_sides_is_not_joined(tmp_path, corpora):
     listed = recordings(tmp_path, corpora, "aaaa")
-    made = units(listed, Join(), 0, lambda recording: recording.id[-1] in "01")
+    made = units(listed, Join(), 0, lambda recording: recording.id[-1] in "01", {})
     assert [unit.id for unit in made] == ["u0+1", "u2+1"]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openvino as ov
 from rich.console import Console
 from rich.table import Table
@@ -31,6 +32,9 @@ from beamless.training.parity_compare import (
 )
 
 LOGIT_BOUND = 1e-2
+ROUNDED_LOGIT_BOUND = 0.1
+"""Where float16 rounds the weights; measured: 0.04 for tiny.en with weights off that grid."""
+
 BEAM_WER_BOUND = 0.003
 LEAST_WORDS = 1000
 """With fewer words one error weighs more than a third of ``BEAM_WER_BOUND``."""
@@ -53,8 +57,9 @@ def check(
 
     The gate is passed when, on every recording, greedy decoding gives the reference's tokens, on
     the device and on the NPU plugin's path over the CPU (where this OpenVINO has it), and no
-    step's logits are further from the reference's than the bound. The figures go to parity.json
-    beside the bundle.
+    step's logits are further from the reference's than the bound: 0.01, or 0.1 where the bundle
+    stores weights as float16 that do not fit in it. The figures go to parity.json beside the
+    bundle.
 
     Two tokens whose logits are closer together than the bound are a near-tie: which of them is
     larger is a matter of rounding. A recording that parts there is counted and named, but does
@@ -131,16 +136,16 @@ def compare(
     Raises:
         BeamlessError: a graph cannot be compiled, or a logit is not finite.
     """
-    prompt = bundle.tokenizer.prompt(language)
+    prompt, bound = bundle.tokenizer.prompt(language), logit_bound(bundle, checkpoint)
     most, mels = int(WINDOW_SECONDS * SAMPLE_RATE), checkpoint.sizes.mels
     mel_windows = [(id, log_mel(samples[:most], mels)) for id, samples, _ in recordings]
     windows = decode_reference(checkpoint, bundle, prompt, mel_windows, beam)
     sides = [
-        compare_side(name, on_its_own(side), prompt, windows, LOGIT_BOUND, name == AT_STRENGTH_0)
+        compare_side(name, on_its_own(side), prompt, windows, bound, name == AT_STRENGTH_0)
         for name, side in sides_of(bundle).items()
     ]
     judged = [side for side in sides if side.name != DEFAULT_PRECISION]
-    passed = all(not s.different and (s.logit_difference or 0) <= LOGIT_BOUND for s in judged)
+    passed = all(not s.different and (s.logit_difference or 0) <= bound for s in judged)
     beam_figures = None
     if beam:
         texts = beam_texts(on_its_own(bundle), prompt, windows)
@@ -155,10 +160,23 @@ def compare(
         "machine": platform.machine(),
         "recordings": len(recordings),
         "tokens": sum(map(len, sides[0].tokens)),
-        "logit_bound": LOGIT_BOUND,
+        "logit_bound": bound,
         "sides": {side.name: side.figures() for side in sides},
         "beam": beam_figures,
     }
+
+
+def logit_bound(bundle: Bundle, checkpoint: Checkpoint) -> float:
+    """Return how far a logit may be from the reference's.
+
+    Published Whisper weights are float16 in every format, so that storing them as such loses
+    nothing. Weights that were trained on in float32 are rounded by it.
+    """
+    if bundle.manifest.precision["weights"] == "f32":
+        return LOGIT_BOUND
+    arrays = checkpoint.arrays.values()
+    exact = all(a.dtype == np.float16 or np.array_equal(a, a.astype(np.float16)) for a in arrays)
+    return LOGIT_BOUND if exact else ROUNDED_LOGIT_BOUND
 
 
 def sides_of(bundle: Bundle) -> dict[str, Bundle]:

@@ -17,11 +17,13 @@ from beamless.models.parity_record import require_parity
 from beamless.training import parity
 from beamless.training.parity import (
     LOGIT_BOUND,
+    ROUNDED_LOGIT_BOUND,
     beams_compared,
     check,
     checkpoint_of,
     compare,
     corpus_recordings,
+    logit_bound,
 )
 from beamless.training.parity_compare import Decoded, compare_side, on_its_own
 
@@ -146,6 +148,17 @@ def test_a_beam_may_be_three_errors_in_a_thousand_worse(worse, words, passed, ju
     assert (figures["passed"], figures["part_of_gate"]) == (passed, judged)
     assert figures["words"] == words
     assert figures["equal"] == len(texts) - 1
+
+
+def test_the_bound_is_wider_only_where_float16_rounds_the_weights(tiny, tiny_bundle):
+    assert tiny_bundle.manifest.precision["weights"] == "f16"
+    assert logit_bound(tiny_bundle, tiny) == LOGIT_BOUND
+    name = "model.decoder.layers.0.fc1.bias"
+    trained = replace(tiny, arrays={**tiny.arrays, name: tiny.arrays[name] * np.float32(1.0001)})
+    assert logit_bound(tiny_bundle, trained) == ROUNDED_LOGIT_BOUND
+    precision = {**tiny_bundle.manifest.precision, "weights": "f32"}
+    whole = replace(tiny_bundle, manifest=replace(tiny_bundle.manifest, precision=precision))
+    assert logit_bound(whole, trained) == LOGIT_BOUND
 
 
 def test_nothing_compiled_is_shared_between_sides(tiny_bundle):

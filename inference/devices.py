@@ -43,7 +43,7 @@ def compile_model(
         properties |= _NPUW
     else:
         properties["PERFORMANCE_HINT"] = "LATENCY"
-        _require_device(core, device)
+        require_device(device)
     if precision != "default":
         properties["INFERENCE_PRECISION_HINT"] = precision
     if threads is not None and device == "CPU":
@@ -72,9 +72,16 @@ def has_plugin(family: str) -> bool:
     return bool(ov.Core().get_versions(family))
 
 
-def _require_device(core: ov.Core, device: str) -> None:
+def require_device(device: str) -> None:
+    """Refuse a device that is not here, before anything is computed for it.
+
+    Raises:
+        BeamlessError: the device is absent.
+    """
+    if device == NPU_ON_CPU:
+        return
     family = device.split(":", maxsplit=1)[0].split(".", maxsplit=1)[0]
-    present = {name.split(".")[0] for name in core.available_devices}
+    present = {name.split(".")[0] for name in ov.Core().available_devices}
     if family not in present | {"AUTO", "HETERO", "MULTI"}:
         here = ", ".join(sorted(present))
         raise BeamlessError(f"there is no device {device!r} here; present are {here}")

@@ -15,7 +15,7 @@ from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.sample import Recording, sample_recordings
 from beamless.inference.audio import SAMPLE_RATE, load_audio
 from beamless.inference.bundle import Bundle
-from beamless.inference.devices import NPU_ON_CPU, has_plugin
+from beamless.inference.devices import NPU_ON_CPU, has_plugin, require_device
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
 from beamless.models.bundle import open_bundle
@@ -85,6 +85,7 @@ def check(
     """
     if limit < 1:
         raise BeamlessError(f"a limit of {limit} leaves nothing to compare")
+    require_device(device)
     recordings = corpus_recordings(corpus, limit) if corpus else sample_recordings()
     bundle = open_bundle(model, device)
     checkpoint = checkpoint_of(bundle)

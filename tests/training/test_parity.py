@@ -177,3 +177,9 @@ def test_a_check_of_nothing_does_not_pass(own_bundle, limit):
     with pytest.raises(BeamlessError, match="leaves nothing to compare"):
         check(str(own_bundle.folder), limit=limit)
     assert not (own_bundle.folder / "parity.json").exists()
+
+
+def test_an_absent_device_is_refused_before_any_work(own_bundle, monkeypatch):
+    monkeypatch.setattr(parity, "sample_recordings", lambda: pytest.fail("work was begun"))
+    with pytest.raises(BeamlessError, match="there is no device 'TPU' here"):
+        check(str(own_bundle.folder), device="TPU")

@@ -16,7 +16,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis
 from beamless.inference.logits import Suppression, log_sum_exp, top_k
-from beamless.inference.sampling import TokenOptions, weighed
+from beamless.inference.sampling import LIKELIEST, TokenOptions, weighed
 from beamless.inference.timestamps import TimestampRules
 
 MAX_BEAM_SIZE = 10
@@ -149,16 +149,15 @@ def candidates(
         end: the end token.
     """
     found = []
+    count = beam.beam_size + 1
     for row, (node, log_sum) in enumerate(zip(live, log_sum_exp(logits)[:, 0], strict=True)):
         total = node.total if node else 0.0
-        weights = logits[row]
+        tokens = top_k(logits[row], count if beam.options.plain else max(count, LIKELIEST))
+        logprobs = gains = [float(logits[row, token]) - float(log_sum) for token in tokens]
         if not beam.options.plain:
-            ids = np.arange(len(weights))
-            weights = weighed(ids, weights - log_sum, text_of(node), end, beam.options) + log_sum
-        for token in top_k(weights, beam.beam_size + 1):
-            logprob = float(logits[row, token]) - float(log_sum)
+            gains = weighed(tokens, np.array(logprobs), text_of(node), end, beam.options).tolist()
+        for token, logprob, gain in zip(tokens, logprobs, gains, strict=True):
             if np.isfinite(logprob):
-                gain = float(weights[token]) - float(log_sum)
                 found.append(Candidate(row, int(token), logprob, total + gain))
     return sorted(found, key=lambda candidate: -candidate.total)
 

@@ -31,8 +31,8 @@ class DecodingOptions:
         logprob_threshold: with a mean log-probability below this a window fails.
         no_speech_threshold: a window whose no-speech probability is above this, and that fails the
             log-probability threshold, is silent: it gives no text.
-        eos_boost: end the text where the end is within so many nats of the best token; 0.2 to 0.5
-            against repeats.
+        eos_boost: end the text where the end is within so many nats of the best token, and among
+            the eight likeliest; 0.2 to 0.5 against repeats.
         repetition_penalty: multiply the log-probability of tokens that the text holds already; 1.1
             to 1.2 against repeats, at the price of words that are said twice.
         alternatives: other readings of each window, from the list of a beam.

@@ -1,20 +1,23 @@
 """``beamless collect``: decode a corpus every way that a target needs, and keep the steps."""
 
 import os
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.engines import Engine, make_shards
-from beamless.data_gen.shards import Job, Shard
+from beamless.data_gen.shards import Job, Made, Shard
 from beamless.data_gen.subset import spread
+from beamless.data_gen.teachers import called, is_written
 from beamless.data_gen.traces import (
     TARGET_KINDS,
     TargetKind,
     TraceRecipe,
     open_traces,
     pending_shards,
+    taught,
 )
 from beamless.inference.beam import MAX_BEAM_SIZE
 from beamless.inference.errors import BeamlessError
@@ -44,15 +47,17 @@ def collect(
 ) -> None:
     """Decode a corpus and record what greedy decoding saw along each target.
 
-    Shards that are there already are kept, so that a stopped run goes on, and a target added
-    later costs only itself.
+    Shards that are there already are kept, so that a stopped run goes on, and a target, a teacher
+    or utterances added later cost only themselves. At the end standard error says where the time
+    went.
 
     Args:
         corpus: a corpus folder.
         out: the traces' folder, new or of the same recipe.
         model: a bundle's folder, or a model's name.
         targets: any of beam, best, reference, teacher.
-        teacher: a larger model, whose beam is the target teacher and joins the list for best.
+        teacher: a larger model, whose beam is the target teacher and joins the list for best; or
+            a .jsonl file of the id and the text of utterances that another program transcribed.
         language: what is spoken.
         beam_size: of the beam, 2 to 10.
         length_penalty: of the beam's ranking.
@@ -73,13 +78,14 @@ def collect(
     recipe = TraceRecipe(
         model=bundle.manifest.model["name"],
         model_hash=bundle.manifest.model["hash"],
-        teacher=teacher or "",
+        teacher=called(teacher) if teacher else "",
         prompt=prompt,
         beam_size=beam_size,
         length_penalty=length_penalty,
         top_k=top_k,
         language=language,
     )
+    recipe = taught(out, recipe, targets)
     open_traces(out, recipe)
     work: dict[tuple[int, tuple[str, ...]], list[TargetKind]] = {}
     for target in targets:
@@ -92,14 +98,37 @@ def collect(
     ]
     if threads is None and workers > 1:
         threads = max(1, (os.cpu_count() or 1) // workers)
-    job = Job(str(bundle.folder), device, threads, recipe, out.resolve())
-    refused: Counter[str] = Counter()
+    texts = str(Path(teacher).resolve()) if teacher and is_written(teacher) else ""
+    job = Job(str(bundle.folder), device, threads, recipe, out.resolve(), texts)
+    made: list[Made] = []
+    began = time.perf_counter()
     with progress("utterances", sum(len(shard.utterances) for shard in shards)) as advance:
-        for shard, left_out in make_shards(job, shards, workers, engine, address):
+        for shard, result in make_shards(job, shards, workers, engine, address):
             advance(len(shard.utterances))
-            refused += left_out
+            made.append(result)
+    refused = sum((result.refused for result in made), Counter[str]())
     for reason, number in sorted(refused.items()):
         console().print(f"left out {number}: {reason}")
+    if made:
+        count = sum(len(shard.utterances) for shard in shards)
+        console().print(costs(made, count, time.perf_counter() - began), soft_wrap=True)
+
+
+def costs(made: Sequence[Made], utterances: int, seconds: float) -> str:
+    """Return one line: how much was decoded, how fast, and what the workers' time went to."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for result in made:
+        for what, part in result.spent.items():
+            spent[what] += part
+    total = sum(spent.values()) or 1.0
+    shares = ", ".join(
+        f"{what} {part / total:.0%}" for what, part in sorted(spent.items(), key=lambda s: -s[1])
+    )
+    hours = sum(result.heard for result in made) / 3600
+    pace = (
+        f"{utterances / seconds * 3600:.0f} utterances and {hours / seconds * 3600:.1f} h an hour"
+    )
+    return f"{utterances} utterances, {hours:.2f} h of audio in {seconds:.0f} s ({pace}): {shares}"
 
 
 def _check(targets: Sequence[str], teacher: str | None, beam_size: int, workers: int) -> None:
@@ -109,6 +138,6 @@ def _check(targets: Sequence[str], teacher: str | None, beam_size: int, workers:
         if target not in TARGET_KINDS:
             raise BeamlessError(f"target {target!r} is none of {', '.join(TARGET_KINDS)}")
     if "teacher" in targets and not teacher:
-        raise BeamlessError("the target 'teacher' needs --teacher, a larger model's name")
+        raise BeamlessError("the target 'teacher' needs --teacher, a larger model or a .jsonl file")
     if not 2 <= beam_size <= MAX_BEAM_SIZE:
         raise BeamlessError(f"a beam size of {beam_size} is not within 2 and {MAX_BEAM_SIZE}")

@@ -1,14 +1,18 @@
 """Decoding one utterance every way that its targets need."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from beamless.data_gen.corpora import Utterance
 from beamless.data_gen.labeller import Labeller
 from beamless.data_gen.targets import best_of, reference_tokens
+from beamless.data_gen.teachers import Teacher, load_teacher
 from beamless.data_gen.traces import TargetKind, Trace, TraceRecipe
 from beamless.inference.audio import SAMPLE_RATE, load_audio
 from beamless.inference.beam import Beam, beam_search
@@ -19,8 +23,6 @@ from beamless.inference.features import log_mel
 from beamless.inference.forced import teacher_forcing
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.hypothesis import Hypothesis
-from beamless.inference.tokenizer import Tokenizer
-from beamless.models.bundle import open_bundle
 
 WINDOW_SECONDS = 30.0
 
@@ -39,41 +41,70 @@ class Collector:
     Attributes:
         width: d.
         refused: how many utterances were left out, by reason; none is ever cut.
+        spent: seconds by what they went to: audio, encoder, beam, forced, greedy, teacher, labels.
+        heard: seconds of audio that were decoded.
     """
 
-    def __init__(self, bundle: Bundle, recipe: TraceRecipe) -> None:
+    def __init__(self, bundle: Bundle, recipe: TraceRecipe, teacher: str = "") -> None:
+        """Compile the decoders.
+
+        Args:
+            bundle: the student.
+            recipe: what decides the numbers.
+            teacher: where its texts are, if it is a file of texts; it is loaded when needed.
+        """
         self._recipe, self._tokenizer = recipe, bundle.tokenizer
         self.width = bundle.manifest.sizes["width"]
         self._mels = bundle.manifest.sizes["mels"]
         self._encoder = Encoder(bundle.compile("encoder"))
         self._greedy = Greedy(bundle)
+        self._room = self._greedy.decoder.capacity - len(recipe.prompt)
         self._beam = Beam(bundle, recipe.beam_size)
-        self._teacher = Teacher(bundle.device, recipe) if recipe.teacher else None
+        self._device, self._teacher_file = bundle.device, teacher
         self._labeller = Labeller(bundle, recipe.top_k, recipe.language)
         self.refused: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
+        self.heard = 0.0
+
+    @cached_property
+    def _teacher(self) -> Teacher:
+        return load_teacher(self._teacher_file, self._device, self._recipe)
+
+    @contextmanager
+    def _spending(self, on: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.spent[on] += time.perf_counter() - began
 
     def traces(self, utterance: Utterance, targets: Sequence[TargetKind]) -> list[Trace]:
         """Decode one utterance and return its trace along each target."""
-        samples = load_audio(utterance.audio)
+        with self._spending("audio"):
+            samples = load_audio(utterance.audio)
         if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
             self.refused["longer than 30 s"] += 1
             return []
         reference = reference_tokens(utterance.text, self._tokenizer)
-        room = self._greedy.decoder.capacity - len(self._recipe.prompt)
-        if len(reference) >= room:
-            self.refused[f"text longer than the decoder's {room} tokens"] += 1
+        if len(reference) >= self._room:
+            self.refused[f"text longer than the decoder's {self._room} tokens"] += 1
             return []
-        cross_kv = self._encoder(log_mel(samples, self._mels))
+        self.heard += len(samples) / SAMPLE_RATE
+        with self._spending("audio"):
+            mel = log_mel(samples, self._mels)
+        with self._spending("encoder"):
+            cross_kv = self._encoder(mel)
         found = self._targets(utterance, targets, cross_kv, samples)
         seen = {kind: self._described(target, cross_kv) for kind, target in found.items()}
+        if not found:
+            return []
         free = self._free_greedy(found, seen, cross_kv)
-        greedy_errors = self._labeller.errors(free, utterance).total
-        return [
-            self._labeller.trace(
-                utterance, kind, target.tokens, target.tokens, seen[kind], greedy_errors
-            )
-            for kind, target in found.items()
-        ]
+        with self._spending("labels"):
+            greedy_errors = self._labeller.errors(free, utterance).total
+            return [
+                self._labeller.trace(
+                    utterance, kind, target.tokens, target.tokens, seen[kind], greedy_errors
+                )
+                for kind, target in found.items()
+            ]
 
     def _free_greedy(
         self,
@@ -85,14 +116,17 @@ class Collector:
         for kind, target in found.items():
             if np.array_equal(seen[kind]["top_ids"][:, 0], target.tokens):
                 return target.tokens
-        return greedy(self._greedy, cross_kv, self._recipe.prompt, self._tokenizer.end).tokens
+        with self._spending("greedy"):
+            return greedy(self._greedy, cross_kv, self._recipe.prompt, self._tokenizer.end).tokens
 
     def _described(self, target: Target, cross_kv: CrossKV) -> dict[str, np.ndarray]:
         hidden = target.hidden
         if hidden is None:
             decoder, prompt = self._greedy.decoder, self._recipe.prompt
-            hidden = teacher_forcing(decoder, cross_kv, prompt, target.tokens)
-        return self._labeller.describe(hidden)
+            with self._spending("forced"):
+                hidden = teacher_forcing(decoder, cross_kv, prompt, target.tokens)
+        with self._spending("labels"):
+            return self._labeller.describe(hidden)
 
     def _targets(
         self,
@@ -103,53 +137,43 @@ class Collector:
     ) -> dict[TargetKind, Target]:
         tokenizer, recipe = self._tokenizer, self._recipe
         found: dict[TargetKind, Target] = {}
-        taught = self._teacher.hypotheses(samples, tokenizer) if self._teacher else []
+        taught = self._taught(utterance, kinds, samples)
+        penalty = recipe.length_penalty
         if "beam" in kinds or "best" in kinds:
-            nbest = beam_search(
-                self._beam,
-                cross_kv,
-                recipe.prompt,
-                tokenizer.end,
-                recipe.length_penalty,
-                record=True,
-            )
+            with self._spending("beam"):
+                nbest = beam_search(
+                    self._beam, cross_kv, recipe.prompt, tokenizer.end, penalty, record=True
+                )
             if "beam" in kinds:
                 found["beam"] = self._of(nbest[0])
             if "best" in kinds:
-                pool = [*nbest, *taught]
-                penalty = recipe.length_penalty
-                best = best_of(pool, utterance.text, tokenizer, recipe.language, penalty)
+                pool = [*nbest, *taught] if recipe.best_teacher else nbest
+                with self._spending("labels"):
+                    best = best_of(pool, utterance.text, tokenizer, recipe.language, penalty)
                 found["best"] = self._of(best)
-        if "teacher" in kinds:
+        if "teacher" in kinds and taught:
             found["teacher"] = self._of(taught[0])
         if "reference" in kinds:
             tokens = reference_tokens(utterance.text, tokenizer)
             found["reference"] = Target((*tokens, tokenizer.end), None)
-        return {kind: found[kind] for kind in kinds}
+        return {kind: found[kind] for kind in kinds if kind in found}
+
+    def _taught(
+        self, utterance: Utterance, kinds: Sequence[TargetKind], samples: np.ndarray
+    ) -> list[Hypothesis]:
+        """Return what the teacher wrote if it is asked for; nothing where its text has no room."""
+        if "teacher" not in kinds and not ("best" in kinds and self._recipe.best_teacher):
+            return []
+        with self._spending("teacher"):
+            written = self._teacher.hypotheses(utterance, samples, self._tokenizer)
+        if not written:
+            self.refused["no text by the teacher"] += 1
+        elif len(written[0].tokens) >= self._room:
+            self.refused[f"teacher's text longer than the decoder's {self._room} tokens"] += 1
+            return []
+        return [hypothesis for hypothesis in written if len(hypothesis.tokens) < self._room]
 
     def _of(self, hypothesis: Hypothesis) -> Target:
         if hypothesis.finish_reason == "length":  # a loop; its states stop before an end token
             return Target((*hypothesis.tokens, self._tokenizer.end), None)
         return Target((*hypothesis.tokens, self._tokenizer.end), hypothesis.hidden)
-
-
-class Teacher:
-    """A larger Whisper, whose beam writes texts in the student's tokens."""
-
-    def __init__(self, device: str, recipe: TraceRecipe) -> None:
-        bundle = open_bundle(recipe.teacher, device)
-        self._tokenizer, self._recipe = bundle.tokenizer, recipe
-        self._prompt = bundle.tokenizer.prompt(recipe.language)
-        self._mels = bundle.manifest.sizes["mels"]
-        self._encoder = Encoder(bundle.compile("encoder"))
-        self._beam = Beam(bundle, recipe.beam_size)
-
-    def hypotheses(self, samples: np.ndarray, student: Tokenizer) -> list[Hypothesis]:
-        """Return the teacher's N-best list, its tokens those of the student, without states."""
-        cross_kv = self._encoder(log_mel(samples, self._mels))
-        end, penalty = self._tokenizer.end, self._recipe.length_penalty
-        nbest = beam_search(self._beam, cross_kv, self._prompt, end, penalty)
-        return [
-            replace(h, tokens=reference_tokens(self._tokenizer.decode(h.tokens), student))
-            for h in nbest
-        ]

@@ -2,25 +2,24 @@
 
 import logging
 import multiprocessing
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Literal
 
-from beamless.data_gen.shards import Job, Shard, ShardWorker
+from beamless.data_gen.shards import Job, Made, Shard, ShardWorker
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 
 Engine = Literal["local", "ray"]
-Done = tuple[Shard, Counter[str]]
+Done = tuple[Shard, Made]
 LIVES = 3  # how often a pool is started again after one of its processes was killed
 
 
 def make_shards(
     job: Job, shards: Sequence[Shard], workers: int, engine: Engine, address: str | None
 ) -> Iterator[Done]:
-    """Make all shards and yield each, with what it left out, as it is done.
+    """Make all shards and yield each, with what became of it, as it is done.
 
     Args:
         job: what they share.
@@ -75,7 +74,7 @@ def _begin(job: Job) -> None:
     _worker = ShardWorker(job)
 
 
-def _make(shard: Shard) -> Counter[str]:
+def _make(shard: Shard) -> Made:
     assert _worker is not None
     return _worker.make(shard)
 

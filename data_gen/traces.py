@@ -7,7 +7,7 @@ end token's among them; d the decoder's width; K candidates.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,6 +38,7 @@ class TraceRecipe:
         top_k: candidates kept a step.
         language: what is spoken.
         corrector: the hash of the corrector that decoded, for on-policy steps.
+        best_teacher: the teacher whose texts joined the list that ``best`` was chosen from.
     """
 
     model: str
@@ -49,6 +50,7 @@ class TraceRecipe:
     top_k: int
     language: str = "en"
     corrector: str = ""
+    best_teacher: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,7 @@ def open_traces(folder: Path, recipe: TraceRecipe) -> None:
         BeamlessError: the folder holds something else, or traces of another recipe.
     """
     if not folder.exists() or not any(folder.iterdir()):
-        text = json.dumps(asdict(recipe), indent=2, ensure_ascii=False)
-        write_text_atomically(folder / "recipe.json", text + "\n")
+        _write_recipe(folder, recipe)
         return
     present = read_recipe(folder)
     for name, value in asdict(recipe).items():
@@ -122,6 +123,36 @@ def open_traces(folder: Path, recipe: TraceRecipe) -> None:
             raise BeamlessError(
                 f"{folder} holds traces with {name} {there!r}, not {value!r}; name another folder"
             )
+
+
+def taught(folder: Path, recipe: TraceRecipe, targets: Sequence[TargetKind]) -> TraceRecipe:
+    """Return the recipe to go on with, its teacher settled with what the folder holds.
+
+    A folder without a teacher takes one later; the texts of ``best`` that were chosen without it
+    stay so, and so do later ones. Targets that no teacher has a part in need not name it.
+    """
+    first = replace(recipe, best_teacher=recipe.teacher)
+    if not (folder / "recipe.json").is_file():
+        return first
+    present = read_recipe(folder)
+    settled = replace(recipe, teacher=present.teacher, best_teacher=present.best_teacher)
+    if recipe.teacher == present.teacher:
+        return settled
+    if not recipe.teacher:
+        apart = "teacher" not in targets and not ("best" in targets and present.best_teacher)
+        return settled if apart else first
+    if present.teacher:
+        return first
+    open_traces(folder, settled)
+    chosen = any((folder / "teacher_forced" / "best").glob("*.parquet"))
+    joined = replace(recipe, best_teacher="" if chosen else recipe.teacher)
+    _write_recipe(folder, joined)
+    return joined
+
+
+def _write_recipe(folder: Path, recipe: TraceRecipe) -> None:
+    text = json.dumps(asdict(recipe), indent=2, ensure_ascii=False)
+    write_text_atomically(folder / "recipe.json", text + "\n")
 
 
 def read_recipe(folder: Path) -> TraceRecipe:
@@ -135,6 +166,7 @@ def read_recipe(folder: Path) -> TraceRecipe:
         raise BeamlessError(f"{folder} holds no traces (no recipe.json); make them with collect")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
+        content = {"best_teacher": content["teacher"], **content}
         return TraceRecipe(**{**content, "prompt": tuple(content["prompt"])})
     except (ValueError, KeyError, TypeError):
         raise BeamlessError(f"{folder} holds no traces: recipe.json is of another kind") from None

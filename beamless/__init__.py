@@ -10,12 +10,13 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "BeamlessError": "beamless.inference.errors",
+    "DecodingOptions": "beamless.inference.options",
     "Transcriber": "beamless.inference.transcribe",
     "load": "beamless.transcribe",
     "Transcript": "beamless.inference.transcript",
 }
 
-__all__ = ["BeamlessError", "Transcriber", "Transcript", "__version__", "load"]
+__all__ = ["BeamlessError", "DecodingOptions", "Transcriber", "Transcript", "__version__", "load"]
 
 
 def __getattr__(name: str) -> object:

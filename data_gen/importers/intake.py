@@ -116,5 +116,5 @@ class Intake:
             first.license or self.license,
             voice=first.voice,
             augment=record if self.recipe else first.augment,
-            **renamed(first.extra),
+            **renamed(unit.extra),
         )

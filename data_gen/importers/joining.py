@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,18 @@ class Unit:
     def text(self) -> str:
         """What is said in all of them."""
         return " ".join(recording.text.strip() for recording in self.recordings)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What else is known of all of them; how each was said is put together as the texts are."""
+        known = {}
+        for name, value in self.recordings[0].extra.items():
+            values = [recording.extra.get(name) for recording in self.recordings]
+            if values.count(value) == len(values):
+                known[name] = value
+            elif name == "spoken" and all(values):
+                known[name] = " ".join(map(str, values))
+        return known
 
     def samples(self) -> Samples:
         """Return the audio, float32 ``[n]`` at 16 kHz.

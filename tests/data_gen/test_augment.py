@@ -16,7 +16,7 @@ from beamless.data_gen.augment import Join, augmented, load_recipe
 from beamless.data_gen.augment_steps import STEPS
 from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.importers import import_corpus
-from beamless.data_gen.importers.joining import units
+from beamless.data_gen.importers.joining import Unit, units
 from beamless.data_gen.importers.recording import Recording
 from beamless.inference.errors import BeamlessError
 
@@ -330,6 +330,19 @@ def test_joining_loses_repeats_and_reorders_nothing_and_stays_within_its_length(
     for unit in made:
         assert len({recording.speaker for recording in unit.recordings}) == 1
         assert len(unit.recordings) + sum(unit.gaps) <= 4
+
+
+def test_joined_utterances_keep_what_holds_for_all_and_how_each_was_said():
+    facts = {"spoken": "five dollars", "speed": 1.0, "part": "a"}, {"spoken": "", "part": "a"}
+    more = {"spoken": "six", "speed": 1.1, "part": "a"}
+    units = [
+        Unit(tuple(Recording("u", Path("x"), "t", extra=extra) for extra in pair))
+        for pair in ((facts[0],), (facts[0], more), facts)
+    ]
+    alone, both, unsaid = (unit.extra for unit in units)
+    assert alone == facts[0]
+    assert both == {"spoken": "five dollars six", "part": "a"}
+    assert unsaid == {"part": "a"}
 
 
 @settings(max_examples=30, deadline=None)

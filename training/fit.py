@@ -152,15 +152,16 @@ def _fit(
         gradient_clip_val=1.0,
     )
     last = out / "checkpoints" / "last.ckpt"
-    trainer.fit(
-        module,
-        loader,
-        watched,
-        ckpt_path=str(last) if last.is_file() else None,
-        weights_only=True,
-    )
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+    try:
+        trainer.fit(
+            module,
+            loader,
+            watched,
+            ckpt_path=str(last) if last.is_file() else None,
+            weights_only=True,
+        )
+    except SystemExit:  # what Lightning makes of Ctrl-C
+        raise KeyboardInterrupt from None
 
 
 def _save(module: "CorrectorModule", out: Path, recipe: dict[str, Any], steps: int) -> None:

@@ -68,7 +68,7 @@ def source_rows(
     """Yield the rows of any source but a language model.
 
     Raises:
-        BeamlessError: there is no such source.
+        BeamlessError: there is no such source, or it is a language model's recipe.
     """
     if source.startswith("hf:"):
         return rows_of_dataset(source.removeprefix("hf:"), subset, column)
@@ -77,6 +77,8 @@ def source_rows(
     if source == "grammar":
         return load_grammar(PACKAGED).sentences(count or 1000, seed)
     if source.endswith((".yaml", ".yml")):
+        if "endpoint" in read_yaml(Path(source)):
+            raise BeamlessError(f"{source} asks a language model; run beamless texts on it first")
         return load_grammar(Path(source)).sentences(count or 1000, seed)
     raise BeamlessError(
         f"{source!r} is no source of texts; give 'grammar', a file ({', '.join(SUFFIXES)}), "

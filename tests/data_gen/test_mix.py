@@ -188,6 +188,7 @@ PART = {"name": "a", "layout": "corpus", "source": "people"}
         ({"parts": [PART | {"split": "dev"}, PART | {"name": "b"}]}, "some have none"),
         ({"parts": [{"name": "a", "texts": "grammar"}]}, "the entry 'voices' is missing"),
         ({"parts": [{"name": "a", "texts": "no", "voices": []}]}, "'no' is no source of texts"),
+        ({"parts": [{"name": "a", "texts": "llm.yaml", "voices": []}]}, "asks a language model"),
         ({"folders": {"x": None}, "parts": [PART | {"source": "{x}"}]}, "needs --folders x=PLACE"),
         ({"folders": {"x": 1}, "parts": [PART]}, "the folder 'x' must be a path, or empty"),
     ],
@@ -196,6 +197,7 @@ def test_a_recipe_that_is_wrong_is_one_clear_line_and_writes_nothing(
     tmp_path, corpora, content, said
 ):
     people(tmp_path / "people", corpora, 2)
+    written(tmp_path / "llm.yaml", endpoint="http://127.0.0.1:9/v1")
     path = written(tmp_path / "recipe.yaml", **content)
     with pytest.raises(BeamlessError) as fault:
         mix(path, tmp_path / "out")

@@ -27,6 +27,7 @@ from beamless.inference.window_decoder import Decoded, WindowDecoder
 from beamless.inference.windows import window_audio
 
 WINDOW_SECONDS = 30.0
+LONG = 15.0  # s of a window from which on times are written, unless the user says otherwise
 SURE = 0.5  # probability from which on a language is settled
 LEAST_REST = 0.6  # s of speech behind the last time that are worth a window of their own
 LEAST_ADVANCE = 1.0  # s that a window must have given text for, to be gone on from there
@@ -108,6 +109,8 @@ class LongForm:
     def _decode(self, window: Window) -> tuple[list[Segment], list[Window]]:
         """Return a window's segments, and the parts of it that are still to be decoded."""
         options = self._options()
+        if options.timestamps is None:
+            options = replace(options, timestamps=window.seconds > LONG)
         cross_kv = self._decoder.encode(window.samples)
         self.language = self._language(options, lambda: self._decoder.languages(cross_kv))
         previous = previous_tokens(self._hotwords, self._context, self._room)

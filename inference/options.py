@@ -14,9 +14,10 @@ class DecodingOptions:
         language: what is spoken, as a code (sv, sv-SE) or a name (Swedish); detected where the
             model knows several, by default.
         task: transcribe, or translate to English.
-        timestamps: let the model write the times of each segment, by Whisper's rules; without them
-            a segment is a window of at most 30 s between pauses. On the command line they are on
-            for every format but txt, by default.
+        timestamps: let the model write the times of each sentence, by Whisper's rules; without
+            them a segment is a window of at most 30 s between pauses. By default on in windows of
+            more than 15 s, where greedy decoding loses sentences without them, and on the command
+            line for every format but txt.
         word_times: give each word its times and a confidence, by the cross-attention.
         vad: decode only where there is speech; off, all of the recording in windows of 30 s.
         initial_prompt: text as if it stood before the recording: names and a style to go on with.

@@ -35,6 +35,7 @@ class CorrectorModule(lightning.LightningModule):
         super().__init__()
         self.network = ShiftNetwork(config, dropout, seed)
         self._rate, self._decay, self._kl_weight = learning_rate, weight_decay, kl_weight
+        self._seed = seed
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
         self.register_buffer("embedding", torch.from_numpy(embedding), persistent=False)
         always = _bias(checkpoint.sizes.vocabulary, checkpoint.suppress_tokens)
@@ -70,6 +71,10 @@ class CorrectorModule(lightning.LightningModule):
         with torch.no_grad():
             base = self.logits(batch.hidden, batch.first, candidates)
         return self.logits(shifted, batch.first, candidates), base, places
+
+    def on_train_batch_start(self, batch: Batch, index: int) -> None:
+        """Fix dropout and candidates by the step, so that a resumed training is the same one."""
+        torch.manual_seed(self._seed * 1_000_003 + self.global_step)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """Lightning's hook."""

@@ -1,13 +1,13 @@
 """Traces as batches of steps for a corrector: hidden states, what came before, and the target."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from beamless.data_gen.traces import Steps, padded, read_recipe, read_steps
 from beamless.inference.errors import BeamlessError
@@ -70,9 +70,27 @@ class StepsDataset(Dataset[int]):
         )
 
     def loader(self, batch_size: int, shuffle: bool, seed: int) -> DataLoader[int]:
-        """Return batches, in an order that the seed fixes."""
-        generator = torch.Generator().manual_seed(seed)
-        return DataLoader(self, batch_size, shuffle, collate_fn=self.batch, generator=generator)
+        """Return batches, in an order that the seed and the epoch fix."""
+        order = Shuffled(len(self), seed) if shuffle else None
+        return DataLoader(self, batch_size, sampler=order, collate_fn=self.batch)
+
+
+class Shuffled(Sampler[int]):
+    """An order for each epoch, the same whether or not the training was stopped before it."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self._size, self._seed, self._epoch = size, seed, 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        order = np.random.default_rng((self._seed, self._epoch)).permutation(self._size)
+        return iter(order.tolist())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Lightning's call before each epoch."""
+        self._epoch = epoch
 
 
 def read_training_steps(

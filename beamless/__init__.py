@@ -5,6 +5,11 @@ never imports torch.
 """
 
 from importlib import import_module
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+if not (_HERE / "inference").is_dir():  # run from a checkout, where the rooms stand beside us
+    __path__.append(str(_HERE.parent))
 
 __version__ = "0.1.0"
 

@@ -61,6 +61,12 @@ def test_production_never_imports_torch(command):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_checkout_runs_from_its_own_folder_whatever_is_installed():
+    done = python("-S", "-c", "import beamless.inference.errors as e; print(e.__file__)")
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).parent == ROOT / "inference"
+
+
 def test_every_command_in_the_table_exists_and_documents_each_option():
     program = (
         "from beamless import __main__ as m\n"

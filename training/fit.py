@@ -88,6 +88,8 @@ def train(
         f"{len(data)} steps, {1 - agreeing:.1%} of which greedy misses; "
         f"{sum(p.numel() for p in module.network.parameters()):,} parameters"
     )
+    if agreeing == 1:
+        console().print("greedy misses none of these steps: there is nothing to learn from them")
     _fit(module, data.loader(batch_size, True, seed), watched, out, epochs)
     _save(module, out, recipe, len(data))
 

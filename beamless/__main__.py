@@ -160,9 +160,15 @@ def run(arguments: list[str]) -> int:
     except ArgumentError as error:
         reason = " ".join(str(error).split())
         raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
+    except UnicodeDecodeError:
+        raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
     values = parser.instantiate(options).as_dict()
     values.pop("config", None)
-    return int(function(**regroup(function, values)) or 0)
+    try:
+        return int(function(**regroup(function, values)) or 0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        raise BeamlessError(f"{place}{error.strerror or error}; choose another place") from error
 
 
 def main() -> int:

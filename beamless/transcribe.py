@@ -57,6 +57,8 @@ def transcribe(
     """
     terminal = console()
     paths = output_paths(files, out, format) if out else [None] * len(files)
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
     if options.timestamps is None:
         options = replace(options, timestamps=format != "txt")
     transcriber = load(model, device=device, method=method, options=options)

@@ -20,6 +20,7 @@ from beamless.data_gen.traces import (
     taught,
 )
 from beamless.inference.beam import MAX_BEAM_SIZE
+from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console, progress
 from beamless.models.bundle import open_bundle
@@ -70,7 +71,8 @@ def collect(
         engine: local for processes here, ray for Ray's on a cluster that shares these folders.
         address: the Ray cluster's; one on this machine alone by default.
     """
-    _check(targets, teacher, beam_size, workers)
+    require_positive(workers=workers, threads=threads, shard_size=shard_size, top_k=top_k)
+    _check(targets, teacher, beam_size)
     utterances = {u.id: u for u in spread(read_corpus(corpus), limit)}
     bundle = open_bundle(model, device)
     require_parity(bundle)
@@ -131,9 +133,7 @@ def costs(made: Sequence[Made], utterances: int, seconds: float) -> str:
     return f"{utterances} utterances, {hours:.2f} h of audio in {seconds:.0f} s ({pace}): {shares}"
 
 
-def _check(targets: Sequence[str], teacher: str | None, beam_size: int, workers: int) -> None:
-    if workers < 1:
-        raise BeamlessError(f"{workers} workers cannot work")
+def _check(targets: Sequence[str], teacher: str | None, beam_size: int) -> None:
     for target in targets:
         if target not in TARGET_KINDS:
             raise BeamlessError(f"target {target!r} is none of {', '.join(TARGET_KINDS)}")

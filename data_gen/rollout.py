@@ -25,6 +25,7 @@ from beamless.data_gen.traces import (
 )
 from beamless.inference.audio import load_audio
 from beamless.inference.corrected import Corrected
+from beamless.inference.counts import require_positive
 from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
@@ -57,6 +58,7 @@ def rollout(
         limit: only so many utterances, those that collect takes first.
         shard_size: utterances in a shard.
     """
+    require_positive(shard_size=shard_size)
     utterances = {u.id: u for u in spread(read_corpus(corpus), limit)}
     targets = _targets(traces, target)
     bundle = open_bundle(model, device)

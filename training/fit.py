@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from beamless.data_gen.traces import Policy, TargetKind
 from beamless.inference.atomic import write_text_atomically
+from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.models.corrector import CorrectorConfig, save_corrector
@@ -55,6 +56,13 @@ def train(
         kl_weight: pull towards the base model where it agrees with the target.
         seed: of weights and order; the same seed gives the same corrector.
     """
+    require_positive(
+        history=history,
+        units=units,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+    )
     import torch
 
     from beamless.training.module import CorrectorModule

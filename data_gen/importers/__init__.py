@@ -26,6 +26,7 @@ from beamless.data_gen.importers import (
 from beamless.data_gen.importers.intake import Intake, SplitBy
 from beamless.data_gen.importers.recording import Recording
 from beamless.data_gen.importers.source import Layout, Source
+from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 
 __all__ = [
@@ -128,6 +129,7 @@ def import_corpus(
     }
     if layout == long.LAYOUT.name:
         plan |= {"model": model, "language": language}
+    require_positive(limit=limit)
     recordings = recordings_of(layout, place, limit)
     total = len(recordings) if isinstance(recordings, list) else None
     sides = ("train", "dev", "test") if split else ("",)

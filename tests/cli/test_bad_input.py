@@ -134,3 +134,33 @@ def test_traces_that_are_not_there(tmp_path):
 
 def test_a_target_of_no_kind_lists_the_targets(tmp_path):
     assert "reference" in fails("collect", tmp_path, tmp_path / "out", "--targets", "wish")
+
+
+@pytest.mark.parametrize("option", ["--units", "--epochs", "--batch-size", "--history"])
+def test_a_number_that_must_be_above_zero_is_named_before_any_work(tmp_path, option):
+    assert option in fails("train", tmp_path / "traces", tmp_path / "out", option, 0)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_shard_of_no_utterances(tmp_path):
+    assert "--shard-size" in fails("collect", tmp_path, tmp_path / "out", "--shard-size", 0)
+
+
+def test_a_limit_that_leaves_nothing(tmp_path, clip, tiny_bundle):
+    (tmp_path / "audio").mkdir()
+    (tmp_path / "audio/fox.wav").write_bytes(clip.read_bytes())
+    line = {"id": "fox", "file_name": "audio/fox.wav", "text": "the quick brown fox"}
+    (tmp_path / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert "--limit" in fails("evaluate", tiny_bundle.folder, tmp_path, "--limit", -1)
+
+
+def test_an_output_folder_under_a_file_is_refused_before_decoding(tmp_path, clip, tiny_bundle):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    out = ("--out", tmp_path / "file" / "x")
+    message = fails("transcribe", clip, "--model", tiny_bundle.folder, *out)
+    assert "file" in message
+
+
+def test_a_config_that_is_not_utf_8(tmp_path, clip):
+    (tmp_path / "options.yaml").write_bytes(b"model: caf\xe9\n")
+    assert "UTF-8" in fails("transcribe", clip, "--config", tmp_path / "options.yaml")

@@ -150,26 +150,25 @@ def _fit(
     import lightning
     from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 
+    from beamless.training.stopping import StopBetweenBatches, listening
+
     keep = ModelCheckpoint(out / "checkpoints", save_last=True, save_top_k=1, monitor=None)
+    stop = StopBetweenBatches()
     trainer = lightning.Trainer(
         max_epochs=epochs,
         accelerator="auto",
         deterministic=True,
-        callbacks=[keep, RichProgressBar()],
+        callbacks=[keep, stop, RichProgressBar()],
         logger=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
         gradient_clip_val=1.0,
     )
     last = out / "checkpoints" / "last.ckpt"
+    resumed = str(last) if last.is_file() else None
     try:
-        trainer.fit(
-            module,
-            loader,
-            watched,
-            ckpt_path=str(last) if last.is_file() else None,
-            weights_only=True,
-        )
+        with listening(stop):
+            trainer.fit(module, loader, watched, ckpt_path=resumed, weights_only=True)
     except SystemExit:  # what Lightning makes of Ctrl-C
         raise KeyboardInterrupt from None
 

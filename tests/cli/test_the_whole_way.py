@@ -197,7 +197,7 @@ def test_ctrl_c_during_training_leaves_what_can_go_on(way, tmp_path):
     while not (out / "checkpoints/last.ckpt").is_file() and time.monotonic() < deadline:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=180)
     assert running.returncode == 130, errors
     assert "Traceback" not in errors
     assert not (out / "corrector.json").exists()

@@ -14,7 +14,7 @@ from beamless.data_gen.labeller import Labeller
 from beamless.data_gen.targets import best_of, reference_tokens
 from beamless.data_gen.teachers import Teacher, load_teacher
 from beamless.data_gen.traces import TargetKind, Trace, TraceRecipe
-from beamless.inference.audio import SAMPLE_RATE, load_audio
+from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.beam import Beam, beam_search
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV
@@ -23,8 +23,6 @@ from beamless.inference.features import log_mel
 from beamless.inference.forced import teacher_forcing
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.hypothesis import Hypothesis
-
-WINDOW_SECONDS = 30.0
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 SAMPLE_RATE = 16000
+WINDOW_SECONDS = 30.0  # what Whisper's encoder reads at once
 ABSURD = 1e12  # beyond this a float32 power spectrum overflows
 CANCELLED = 0.01  # power left of the channels' own when they are averaged: -20 dB
 AUDIBLE = 1e-7  # power of -70 dB under full scale

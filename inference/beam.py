@@ -15,7 +15,7 @@ from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis
-from beamless.inference.logits import Suppression, log_sum_exp, top_k
+from beamless.inference.logits import Suppression, log_sum_exp, probability_of, top_k
 from beamless.inference.sampling import LIKELIEST, TokenOptions, weighed
 from beamless.inference.timestamps import TimestampRules
 
@@ -108,8 +108,7 @@ def beam_search(
     for token in prompt:
         step = decoder.step([token] * size)
         if token == beam.start:
-            raw = step.logits[:1]
-            no_speech_prob = float(np.exp(raw[0, beam.no_speech] - log_sum_exp(raw)[0, 0]))
+            no_speech_prob = probability_of(beam.no_speech, step.logits)
     live: list[Node | None] = [None]
     finished: list[tuple[Node, FinishReason]] = []
     for length in range(1, room + 1):

@@ -14,7 +14,7 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import FinishReason, Hypothesis
-from beamless.inference.logits import Suppression, log_sum_exp, top_k
+from beamless.inference.logits import Suppression, log_sum_exp, probability_of, top_k
 from beamless.inference.sampling import LIKELIEST, TokenOptions, preferred
 from beamless.inference.timestamps import TimestampRules
 
@@ -80,8 +80,7 @@ class Greedy:
         text = self.decoder.tokens[self._text_start : self.decoder.position, 0]
         no_speech = 0.0
         if token == self._start:
-            raw = step.logits
-            no_speech = float(np.exp(raw[0, self._no_speech] - log_sum_exp(raw)[0, 0]))
+            no_speech = probability_of(self._no_speech, step.logits)
         logits = self._suppression.apply(step.logits, place == "first")
         if self.options.timestamps and place != "prompt":
             self._rules.apply(logits, [text])

@@ -46,6 +46,11 @@ def log_sum_exp(logits: np.ndarray) -> np.ndarray:
     return highest + total
 
 
+def probability_of(token: int, logits: np.ndarray) -> float:
+    """Return a token's probability by the first row of logits [B, V]."""
+    return float(np.exp(logits[0, token] - log_sum_exp(logits[:1])[0, 0]))
+
+
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
     """Return the indices of the k largest of a flat array, largest first, ties by index."""
     k = min(k, values.size)

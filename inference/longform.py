@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import requested_language
 from beamless.inference.options import DecodingOptions
@@ -26,7 +26,6 @@ from beamless.inference.vad import speech_spans
 from beamless.inference.window_decoder import Decoded, WindowDecoder
 from beamless.inference.windows import window_audio
 
-WINDOW_SECONDS = 30.0
 LONG = 15.0  # s of a window from which on times are written, unless the user says otherwise
 SURE = 0.5  # probability from which on a language is settled
 LEAST_REST = 0.6  # s of speech behind the last time that are worth a window of their own

@@ -11,7 +11,7 @@ from beamless.data_gen.corpora import Utterance, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import write_text_atomically
-from beamless.inference.audio import SAMPLE_RATE, load_audio
+from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV
 from beamless.inference.encoder import Encoder
@@ -23,8 +23,6 @@ from beamless.inference.timing import timed
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
 from beamless.training.report import Row, Run, print_report, write_report
-
-WINDOW_SECONDS = 30.0
 
 
 def evaluate(

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.sample import Recording, sample_recordings
-from beamless.inference.audio import SAMPLE_RATE, load_audio
+from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.bundle import Bundle
 from beamless.inference.devices import NPU_ON_CPU, has_plugin, require_device
 from beamless.inference.errors import BeamlessError
@@ -39,7 +39,6 @@ BEAM_WER_BOUND = 0.003
 LEAST_WORDS = 1000
 """With fewer words one error weighs more than a third of ``BEAM_WER_BOUND``."""
 
-WINDOW_SECONDS = 30.0
 AT_STRENGTH_0 = "corrected, strength 0"
 DEFAULT_PRECISION = "default precision"
 

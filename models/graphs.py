@@ -31,20 +31,20 @@ def encoder_graph(checkpoint: Checkpoint) -> ov.Model:
     x = op.add(x, _constant(arrays["model.encoder.embed_positions.weight"][None]))
     for layer in range(sizes.encoder_layers):
         name = f"model.encoder.layers.{layer}."
-        y = _layer_norm(arrays, name + "self_attn_layer_norm", x)
+        y = layer_norm(arrays, name + "self_attn_layer_norm", x)
         query, key, value = (
-            _split_heads(_linear(arrays, f"{name}self_attn.{part}_proj", y), checkpoint.heads)
+            split_heads(linear(arrays, f"{name}self_attn.{part}_proj", y), checkpoint.heads)
             for part in "qkv"
         )
-        y = _merge_heads(op.scaled_dot_product_attention(query, key, value))
-        x = op.add(x, _linear(arrays, name + "self_attn.out_proj", y))
-        x = _feed_forward(arrays, name, x)
-    x = _layer_norm(arrays, "model.encoder.layer_norm", x)
+        y = merge_heads(op.scaled_dot_product_attention(query, key, value))
+        x = op.add(x, linear(arrays, name + "self_attn.out_proj", y))
+        x = feed_forward(arrays, name, x)
+    x = layer_norm(arrays, "model.encoder.layer_norm", x)
     outputs = []
     for layer in range(sizes.decoder_layers):
         for part in ("key", "value"):
             name = f"model.decoder.layers.{layer}.encoder_attn.{part[0]}_proj"
-            heads = _split_heads(_linear(arrays, name, x), checkpoint.heads)
+            heads = split_heads(linear(arrays, name, x), checkpoint.heads)
             outputs.append(graph_output(heads, f"cross_{part}.{layer}"))
     return ov.Model(outputs, [log_mel], "encoder")
 
@@ -109,9 +109,9 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
         )
         inputs += [past_key, past_value, cross_key, cross_value]
 
-        y = _layer_norm(arrays, name + "self_attn_layer_norm", x)
+        y = layer_norm(arrays, name + "self_attn_layer_norm", x)
         query, key, value = (
-            _split_heads(_linear(arrays, f"{name}self_attn.{part}_proj", y), heads)
+            split_heads(linear(arrays, f"{name}self_attn.{part}_proj", y), heads)
             for part in "qkv"
         )
         outputs += [
@@ -124,19 +124,19 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
             op.concat([past_value, value], axis=2),
             bias,
         )
-        x = op.add(x, _linear(arrays, name + "self_attn.out_proj", _merge_heads(y)))
+        x = op.add(x, linear(arrays, name + "self_attn.out_proj", merge_heads(y)))
 
-        y = _layer_norm(arrays, name + "encoder_attn_layer_norm", x)
-        query = _split_heads(_linear(arrays, name + "encoder_attn.q_proj", y), heads)
+        y = layer_norm(arrays, name + "encoder_attn_layer_norm", x)
+        query = split_heads(linear(arrays, name + "encoder_attn.q_proj", y), heads)
         query = op.transpose(query, np.array([2, 1, 0, 3]))  # B as the query axis: [1, H, B, e]
         chosen = [head for at, head in checkpoint.alignment_heads if at == layer]
         if chosen:
             alignment.append(_attention_of(query, cross_key, chosen))
         y = op.scaled_dot_product_attention(query, cross_key, cross_value)
-        y = _merge_heads(op.transpose(y, np.array([2, 1, 0, 3])))
-        x = op.add(x, _linear(arrays, name + "encoder_attn.out_proj", y))
-        x = _feed_forward(arrays, name, x)
-    hidden = _layer_norm(arrays, "model.decoder.layer_norm", x)
+        y = merge_heads(op.transpose(y, np.array([2, 1, 0, 3])))
+        x = op.add(x, linear(arrays, name + "encoder_attn.out_proj", y))
+        x = feed_forward(arrays, name, x)
+    hidden = layer_norm(arrays, "model.decoder.layer_norm", x)
     if alignment:
         weights = op.transpose(op.concat(alignment, axis=1), np.array([2, 1, 3, 0]))
         weights = op.squeeze(weights, np.array([3]))
@@ -179,22 +179,25 @@ def _axis(value: int) -> Node:
     return op.constant(np.int32(value))
 
 
-def _linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
+def linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
+    """Multiply x [..., a] by a checkpoint's weight [b, a], and add its bias where there is one."""
     y = op.matmul(x, _constant(arrays[name + ".weight"]), transpose_a=False, transpose_b=True)
     bias = arrays.get(name + ".bias")
     return y if bias is None else op.add(y, _constant(bias))
 
 
-def _layer_norm(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
+def layer_norm(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
+    """Normalise x [B, T, d] over d."""
     y = op.mvn(x, op.constant(np.array([-1], np.int32)), True, LAYER_NORM_EPSILON, "inside_sqrt")
     y = op.multiply(y, _constant(arrays[name + ".weight"]))
     return op.add(y, _constant(arrays[name + ".bias"]))
 
 
-def _feed_forward(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
-    y = _layer_norm(arrays, name + "final_layer_norm", x)
-    y = op.gelu(_linear(arrays, name + "fc1", y), "erf")
-    return op.add(x, _linear(arrays, name + "fc2", y))
+def feed_forward(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
+    """Add a layer's two linear maps with GELU between them to x [B, T, d]."""
+    y = layer_norm(arrays, name + "final_layer_norm", x)
+    y = op.gelu(linear(arrays, name + "fc1", y), "erf")
+    return op.add(x, linear(arrays, name + "fc2", y))
 
 
 def _convolution(arrays: Mapping[str, np.ndarray], name: str, x: Node, stride: int) -> Node:
@@ -203,15 +206,16 @@ def _convolution(arrays: Mapping[str, np.ndarray], name: str, x: Node, stride: i
     return op.add(y, _constant(arrays[name + ".bias"].reshape(1, -1, 1)))
 
 
-def _split_heads(x: Node, heads: int) -> Node:
+def split_heads(x: Node, heads: int) -> Node:
     """[B, T, d] → [B, H, T, e]."""
-    width = x.get_output_shape(0)[2]
+    width = x.get_output_partial_shape(0)[2].get_length()
     x = op.reshape(x, np.array([0, 0, heads, width // heads]), special_zero=True)
     return op.transpose(x, np.array([0, 2, 1, 3]))
 
 
-def _merge_heads(x: Node) -> Node:
+def merge_heads(x: Node) -> Node:
     """[B, H, T, e] → [B, T, d]."""
-    _, heads, _, size = x.get_output_shape(0)
+    shape = x.get_output_partial_shape(0)  # of B and T it may know nothing
+    width = shape[1].get_length() * shape[3].get_length()
     x = op.transpose(x, np.array([0, 2, 1, 3]))
-    return op.reshape(x, np.array([0, 0, heads * size]), special_zero=True)
+    return op.reshape(x, np.array([0, 0, width]), special_zero=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from beamless.inference.bundle import Bundle
-from beamless.inference.decoder import CrossKV
+from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.encoder import Encoder
 from beamless.inference.features import log_mel
 from beamless.inference.hypothesis import Hypothesis
@@ -49,6 +49,11 @@ class WindowDecoder:
         self._encoder = Encoder(bundle.compile("encoder"))
         self._method = method_of(bundle, method)
         self.capacity = self._method.decoder.capacity
+
+    @property
+    def static_decoder(self) -> StaticDecoder:
+        """The static decoder that the method drives."""
+        return self._method.decoder
 
     def encode(self, samples: np.ndarray) -> CrossKV:
         """Encode at most 30 s of samples, float32 [n] at 16 kHz."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from beamless.inference.audio import SAMPLE_RATE, audio_blocks, check_samples
 from beamless.inference.bundle import Bundle, load_bundle
+from beamless.inference.decoder import StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import joined, requested_language
@@ -61,6 +62,11 @@ class Transcriber:
         self.options = replace(options, language=language) if language else options
         check_options(self.options, self.bundle, self.method)
         self._decoder = WindowDecoder(self.bundle, self.method)
+
+    @property
+    def decoder(self) -> StaticDecoder:
+        """The static decoder that the method drives, for whoever watches its steps."""
+        return self._decoder.static_decoder
 
     def transcribe(
         self,

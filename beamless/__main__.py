@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("beamless.training.fit:train", "traces to a corrector"),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
+    "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),
 }
 
 

@@ -1,0 +1,1 @@
+"""The bench: speech recognisers side by side, each in a process of its own, on the same audio."""

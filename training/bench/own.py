@@ -1,0 +1,75 @@
+"""Beamless among the bench's implementations."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from beamless.inference.bundle import Bundle, load_bundle, read_manifest
+from beamless.inference.decoder import Step
+from beamless.inference.options import DecodingOptions
+from beamless.inference.transcribe import Transcriber
+from beamless.models.bundle import open_bundle
+from beamless.training.bench.implementation import Heard, Setup
+
+FULL = "-full"  # behind a method: with the encoder's full context
+
+
+class Beamless:
+    """A bundle and one of its methods, on the CPU."""
+
+    variants = ("greedy", "corrected", "lookahead", "beam5", "greedy-full", "beam5-full")
+
+    @staticmethod
+    def prepare(setup: Setup) -> None:
+        """Build the model's bundle."""
+        open_bundle(setup.model)
+
+    def __init__(self, setup: Setup) -> None:
+        bundle = bundle_of(setup)
+        options = DecodingOptions(language=setup.language)
+        if setup.variant.endswith(FULL):
+            options = replace(options, audio_context="full")
+        method = setup.variant.removesuffix(FULL)
+        self._transcriber = Transcriber(bundle, method=method, options=options)
+        self._prompt = len(bundle.tokenizer.prompt(setup.language))
+        self._began = 0.0
+        self._seen = Seen(self._transcriber)
+
+    def transcribe(self, path: Path) -> Heard:
+        """Transcribe with the default options; decoder steps are counted on the way."""
+        self._seen.steps = []
+        began = time.perf_counter()
+        text = self._transcriber.transcribe(path).text
+        steps = self._seen.steps
+        first = steps[self._prompt - 1] - began if len(steps) >= self._prompt else None
+        return Heard(text, first, len(steps))
+
+
+class Seen:
+    """When each decoder step of a transcriber ended."""
+
+    def __init__(self, transcriber: Transcriber) -> None:
+        self.steps: list[float] = []
+        decoder = transcriber.decoder
+        step = decoder.step
+
+        def watched(tokens: Sequence[int]) -> Step:
+            result = step(tokens)
+            self.steps.append(time.perf_counter())
+            return result
+
+        decoder.step = watched  # type: ignore[method-assign]
+
+
+def bundle_of(setup: Setup) -> Bundle:
+    """Open the bundle with the setup's threads and its folder for compiled graphs."""
+    return load_bundle(open_bundle(setup.model).folder, "CPU", setup.graphs, setup.threads)
+
+
+def model_name(setup: Setup) -> str:
+    """Return the Whisper that a setup is about; of a bundle, the one that it was made from."""
+    folder = Path(setup.model)
+    if (folder / "bundle.json").is_file():
+        return read_manifest(folder).model["name"]
+    return setup.model

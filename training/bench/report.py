@@ -1,0 +1,133 @@
+"""A bench's figures as a table, and as CSV, JSON, Markdown and a picture."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import screen
+from beamless.training.bench.figures import COLUMNS, Figures, Line
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was measured on what, and on which machine."""
+
+    model: str
+    corpora: tuple[str, ...]
+    clips: int
+    seconds: float
+    language: str
+    threads: int
+    repeats: int
+    limit: int | None
+    longest: float | None
+    join: float | None
+    processor: str
+    implementations: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """One line on the run."""
+        what = f"{self.clips} recordings of {', '.join(self.corpora)}, {self.seconds:.0f} s"
+        return f"{self.model}, {what}, {self.threads} threads, median of {self.repeats}"
+
+
+def print_figures(found: Sequence[Figures], run: Run, left_out: Mapping[str, str]) -> None:
+    """Print the table, and who is not in it."""
+    output = screen()
+    table = Table(title=run.title, title_justify="left")
+    for number, head in enumerate(COLUMNS):
+        table.add_column(head, justify="right" if number else "left", no_wrap=not number)
+    for figures in found:
+        table.add_row(*(cell(figures) for cell in COLUMNS.values()))
+    output.print(table)
+    for name, reason in left_out.items():
+        output.print(f"left out: {name}: {reason}", markup=False, soft_wrap=True)
+
+
+def write_figures(
+    found: Sequence[Figures],
+    lines: Sequence[Line],
+    run: Run,
+    left_out: Mapping[str, str],
+    out: Path,
+) -> None:
+    """Write ``clips.csv``, ``bench.csv``, ``bench.json``, ``bench.md`` and ``bench.png``."""
+    _write_csv(out / "clips.csv", Line, [asdict(line) for line in lines])
+    _write_csv(out / "bench.csv", Figures, [asdict(figures) for figures in found])
+    write_text_atomically(out / "bench.md", markdown(found, run, left_out))
+    draw(found, run, out / "bench.png")
+    content = {
+        "run": asdict(run),
+        "implementations": [asdict(figures) for figures in found],
+        "left_out": dict(left_out),
+    }
+    write_text_atomically(out / "bench.json", json.dumps(content, indent=2) + "\n")
+
+
+def _write_csv(path: Path, kind: Any, rows: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
+    with (
+        replaced_atomically(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, [field.name for field in fields(kind)])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def markdown(found: Sequence[Figures], run: Run, left_out: Mapping[str, str]) -> str:
+    """Return the table for a page."""
+    rows = [list(COLUMNS), ["---", *("---:" for _ in list(COLUMNS)[1:])]]
+    rows += [[cell(figures) for cell in COLUMNS.values()] for figures in found]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    missing = "".join(f"\n* left out: {name}: {reason}" for name, reason in left_out.items())
+    about = f"{run.title}; {run.processor}"
+    return f"{about}\n\n{table}\n{missing}\n" if missing else f"{about}\n\n{table}\n"
+
+
+def require_matplotlib() -> None:
+    """Refuse a report with a picture where nothing can draw it.
+
+    Raises:
+        BeamlessError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise BeamlessError(
+            'the picture needs matplotlib: pip install "beamless[bench]", or leave --out away'
+        ) from None
+
+
+def draw(found: Sequence[Figures], run: Run, path: Path) -> None:
+    """Draw errors against time, readable in grey: one shape a family, ours filled."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    families = list(dict.fromkeys(figures.implementation.split(":")[0] for figures in found))
+    for each in found:
+        family = each.implementation.split(":")[0]
+        axes.scatter(
+            each.real_time_factor,
+            100 * each.wer,
+            s=60,
+            marker="os^Dv<>P*X"[families.index(family) % 10],
+            facecolor="black" if family == "beamless" else "white",
+            edgecolor="black",
+        )
+        point = (each.real_time_factor, 100 * each.wer)
+        axes.annotate(each.implementation, point, (6, 4), textcoords="offset points", fontsize=7)
+    axes.set(xlabel="seconds of work for a second of audio", ylabel="word error rate, %")
+    axes.set_xlim(left=0)
+    axes.set_title(run.title, fontsize=8)
+    axes.grid(color="0.85")
+    with replaced_atomically(path) as temporary:
+        figure.savefig(temporary, dpi=150)

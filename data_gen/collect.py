@@ -22,6 +22,7 @@ from beamless.data_gen.traces import (
 from beamless.inference.beam import MAX_BEAM_SIZE
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import require_parity
@@ -38,6 +39,7 @@ def collect(
     beam_size: int = 5,
     length_penalty: float = 1.0,
     top_k: int = 8,
+    audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     device: str = "CPU",
     limit: int | None = None,
     shard_size: int = 50,
@@ -63,6 +65,7 @@ def collect(
         beam_size: of the beam, 2 to 10.
         length_penalty: of the beam's ranking.
         top_k: candidates kept a step.
+        audio_context: short or full, as the corrector will be used; the teacher's is full.
         device: an OpenVINO device.
         limit: only so many utterances, spread over the corpus by a hash of their ids.
         shard_size: utterances in a shard; a killed worker loses at most one shard.
@@ -86,6 +89,7 @@ def collect(
         length_penalty=length_penalty,
         top_k=top_k,
         language=language,
+        audio_context=audio_context,
     )
     recipe = taught(out, recipe, targets)
     open_traces(out, recipe)

@@ -18,11 +18,10 @@ from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.beam import Beam, beam_search
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV
-from beamless.inference.encoder import Encoder
-from beamless.inference.features import log_mel
 from beamless.inference.forced import teacher_forcing
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.window_encoder import WindowEncoder
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ class Collector:
         """
         self._recipe, self._tokenizer = recipe, bundle.tokenizer
         self.width = bundle.manifest.sizes["width"]
-        self._mels = bundle.manifest.sizes["mels"]
-        self._encoder = Encoder(bundle.compile("encoder"))
+        self._encoder = WindowEncoder(bundle)
         self._greedy = Greedy(bundle)
         self._room = self._greedy.decoder.capacity - len(recipe.prompt)
         self._beam = Beam(bundle, recipe.beam_size)
@@ -86,10 +84,8 @@ class Collector:
             self.refused[f"text longer than the decoder's {self._room} tokens"] += 1
             return []
         self.heard += len(samples) / SAMPLE_RATE
-        with self._spending("audio"):
-            mel = log_mel(samples, self._mels)
         with self._spending("encoder"):
-            cross_kv = self._encoder(mel)
+            cross_kv = self._encoder(samples, self._recipe.audio_context)
         found = self._targets(utterance, targets, cross_kv, samples)
         seen = {kind: self._described(target, cross_kv) for kind, target in found.items()}
         if not found:

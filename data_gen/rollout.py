@@ -26,11 +26,11 @@ from beamless.data_gen.traces import (
 from beamless.inference.audio import load_audio
 from beamless.inference.corrected import Corrected
 from beamless.inference.counts import require_positive
-from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
-from beamless.inference.features import log_mel
 from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.options import AudioContext
 from beamless.inference.progress import progress
+from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import require_parity
 
@@ -42,6 +42,7 @@ def rollout(
     *,
     model: str,
     target: TargetKind = "best",
+    audio_context: AudioContext | None = None,
     device: str = "CPU",
     limit: int | None = None,
     shard_size: int = 50,
@@ -54,6 +55,7 @@ def rollout(
         out: a folder for the new traces, new or of the same bundle.
         model: a bundle, corrected where it has a corrector.
         target: which of the collected targets to steer to.
+        audio_context: short or full; as the traces were made, by default.
         device: an OpenVINO device.
         limit: only so many utterances, those that collect takes first.
         shard_size: utterances in a shard.
@@ -67,15 +69,19 @@ def rollout(
     if recipe.model_hash != bundle.manifest.model["hash"]:
         raise BeamlessError(f"{traces} holds traces of another model than {model}")
     corrector = bundle.manifest.corrector
-    recipe = replace(recipe, corrector=corrector["hash"] if corrector else "")
+    recipe = replace(
+        recipe,
+        corrector=corrector["hash"] if corrector else "",
+        audio_context=audio_context or recipe.audio_context,
+    )
     open_traces(out, recipe)
-    encoder = Encoder(bundle.compile("encoder"))
+    encoder = WindowEncoder(bundle)
     chooser = Corrected(bundle) if corrector else Greedy(bundle)
     labeller = Labeller(bundle, recipe.top_k, recipe.language)
-    mels, end = bundle.manifest.sizes["mels"], bundle.tokenizer.end
+    end = bundle.tokenizer.end
 
     def trace(utterance: Utterance) -> Trace:
-        cross_kv = encoder(log_mel(load_audio(utterance.audio), mels))
+        cross_kv = encoder(load_audio(utterance.audio), recipe.audio_context)
         free = greedy(chooser, cross_kv, recipe.prompt, end, record=True)
         wanted = targets[utterance.id]
         optimal = optimal_next_tokens(free.tokens, wanted, end)[: len(free.logprobs)]

@@ -13,11 +13,10 @@ from beamless.data_gen.targets import reference_tokens
 from beamless.data_gen.text_lines import digest_of
 from beamless.data_gen.traces import TraceRecipe
 from beamless.inference.beam import Beam, beam_search
-from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
-from beamless.inference.features import log_mel
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 
 
@@ -41,15 +40,14 @@ class LargerWhisper:
         bundle = open_bundle(recipe.teacher, device)
         self._tokenizer, self._recipe = bundle.tokenizer, recipe
         self._prompt = bundle.tokenizer.prompt(recipe.language)
-        self._mels = bundle.manifest.sizes["mels"]
-        self._encoder = Encoder(bundle.compile("encoder"))
+        self._encoder = WindowEncoder(bundle)
         self._beam = Beam(bundle, recipe.beam_size)
 
     def hypotheses(
         self, utterance: Utterance, samples: np.ndarray, student: Tokenizer
     ) -> list[Hypothesis]:
         """Return the teacher's N-best list."""
-        cross_kv = self._encoder(log_mel(samples, self._mels))
+        cross_kv = self._encoder(samples, "full")
         end, penalty = self._tokenizer.end, self._recipe.length_penalty
         nbest = beam_search(self._beam, cross_kv, self._prompt, end, penalty)
         return [

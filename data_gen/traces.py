@@ -16,6 +16,7 @@ import numpy as np
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.errors import BeamlessError
+from beamless.inference.options import AudioContext
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -39,6 +40,7 @@ class TraceRecipe:
         language: what is spoken.
         corrector: the hash of the corrector that decoded, for on-policy steps.
         best_teacher: the teacher whose texts joined the list that ``best`` was chosen from.
+        audio_context: whether the encoder worked on the audio alone (short) or on 30 s (full).
     """
 
     model: str
@@ -51,6 +53,7 @@ class TraceRecipe:
     language: str = "en"
     corrector: str = ""
     best_teacher: str = ""
+    audio_context: AudioContext = "full"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """A bundle: the folder that production loads, and nothing else.
 
 ``bundle.json`` (sizes, suppress lists, precision, provenance, hashes), ``encoder.xml`` (log-mel →
-cross-KV), ``decoder.xml`` (the static step; reshaped at load for a beam or a larger cache),
-``corrected.xml`` (step and corrector in one graph, where there is a corrector), and
-``tokenizer.json``.
+cross-KV; reshaped at load for a shorter context), ``decoder.xml`` (the static step; reshaped at
+load for a beam or a larger cache), ``corrected.xml`` (step and corrector in one graph, where there
+is a corrector), and ``tokenizer.json``.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from beamless.inference.devices import compile_model
 from beamless.inference.errors import BeamlessError
 from beamless.inference.tokenizer import Tokenizer
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 DEFAULT_CAPACITY = 224
 LEAST_CAPACITY = 8
 
@@ -63,7 +63,7 @@ class Bundle:
     device: str = "CPU"
     graph_cache: Path | None = None
     threads: int | None = None
-    _compiled: dict[tuple[str, int, int], ov.CompiledModel] = field(default_factory=dict)
+    _compiled: dict[tuple[str, int, int, int], ov.CompiledModel] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -81,24 +81,34 @@ class Bundle:
         """Whether ``corrected.xml`` is there."""
         return self.manifest.corrector is not None
 
-    def compile(self, graph: str, batch: int = 1, capacity: int | None = None) -> ov.CompiledModel:
+    def compile(
+        self,
+        graph: str,
+        batch: int = 1,
+        capacity: int | None = None,
+        frames: int | None = None,
+    ) -> ov.CompiledModel:
         """Compile ``encoder``, ``decoder`` or ``corrected``, once for each shape.
 
         Args:
             graph: the file's stem.
             batch: hypotheses that step together; for ``decoder`` only.
             capacity: tokens of the cache; the bundle's if None.
+            frames: of the log-mel that ``encoder`` takes; all that the model knows if None.
 
         Raises:
             BeamlessError: the model has no such capacity.
         """
         capacity = self.manifest.capacity if capacity is None else capacity
+        frames = self.manifest.sizes["frames"] if frames is None else frames
         check_capacity(capacity, self.manifest.sizes["text_positions"])
-        key = (graph, batch, capacity)
+        key = (graph, batch, capacity, frames)
         if key not in self._compiled:
             model = ov.Core().read_model(self.folder / f"{graph}.xml")
             if graph != "encoder" and (batch, capacity) != (1, self.manifest.capacity):
                 model.reshape(step_shapes(model, batch, capacity))
+            if graph == "encoder" and frames != self.manifest.sizes["frames"]:
+                model.reshape([1, self.manifest.sizes["mels"], frames])
             kind = "encoder" if graph == "encoder" else "decoder"
             precision = self.manifest.precision[kind]
             self._compiled[key] = compile_model(

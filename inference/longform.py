@@ -110,7 +110,7 @@ class LongForm:
         options = self._options()
         if options.timestamps is None:
             options = replace(options, timestamps=window.seconds > LONG)
-        cross_kv = self._decoder.encode(window.samples)
+        cross_kv = self._decoder.encode(window.samples, options.audio_context)
         self.language = self._language(options, lambda: self._decoder.languages(cross_kv))
         previous = previous_tokens(self._hotwords, self._context, self._room)
         decoded = self._decoder.decode(cross_kv, self.language, previous, options)

@@ -5,6 +5,9 @@ from typing import Literal
 
 from beamless.inference.errors import BeamlessError
 
+AudioContext = Literal["short", "full"]
+DEFAULT_AUDIO_CONTEXT: AudioContext = "short"
+
 
 @dataclass(frozen=True)
 class DecodingOptions:
@@ -19,6 +22,9 @@ class DecodingOptions:
             more than 15 s, where greedy decoding loses sentences without them, and on the command
             line for every format but txt.
         word_times: give each word its times and a confidence, by the cross-attention.
+        audio_context: let the encoder work on as much of its thirty seconds as a window needs, with
+            what it makes of silence behind (short: on windows under 14 s in half the time or less),
+            or on all of them (full: as Whisper does).
         vad: decode only where there is speech; off, all of the recording in windows of 30 s.
         initial_prompt: text as if it stood before the recording: names and a style to go on with.
         hotwords: words to expect, shown to the model before every window.
@@ -43,6 +49,7 @@ class DecodingOptions:
     task: Literal["transcribe", "translate"] = "transcribe"
     timestamps: bool | None = None
     word_times: bool = False
+    audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT
     vad: bool = True
     initial_prompt: str = ""
     hotwords: str = ""

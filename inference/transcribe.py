@@ -30,6 +30,7 @@ class Transcriber:
 
     Attributes:
         method: the method's name.
+        language: the code of what was heard last; empty as long as that is not known.
         options: what to decode and how; others may be set at any time, and hold from the next
             window on (vad and prompts: from the next recording on).
     """
@@ -61,6 +62,7 @@ class Transcriber:
         options = options or DecodingOptions()
         self.options = replace(options, language=language) if language else options
         check_options(self.options, self.bundle, self.method)
+        self.language = ""
         self._decoder = WindowDecoder(self.bundle, self.method)
 
     @property
@@ -70,14 +72,15 @@ class Transcriber:
 
     def transcribe(
         self,
-        audio: Path | str | np.ndarray,
+        audio: Path | str | np.ndarray | Iterator[np.ndarray],
         rate: int = SAMPLE_RATE,
         on_segment: Callable[[Segment], None] | None = None,
     ) -> Transcript:
         """Transcribe a recording of any length.
 
         Args:
-            audio: a file, or samples: float [n] within ±1, int16 [n], or [n, channels].
+            audio: a file; samples: float [n] within ±1, int16 [n], or [n, channels]; or blocks of
+                a recording as they come, float32 [n] at 16 kHz.
             rate: samples a second, where samples are given.
             on_segment: called with each segment as soon as there is one.
 
@@ -89,6 +92,7 @@ class Transcriber:
         segments = []
         for segment in recording.segments(blocks_of(audio, rate)):
             segments.append(segment)
+            self.language = recording.language
             if on_segment:
                 on_segment(segment)
         return Transcript(
@@ -109,7 +113,7 @@ class Transcriber:
 
     def decode_window(self, samples: np.ndarray) -> Hypothesis:
         """Decode at most 30 s of 16 kHz mono samples, whatever they hold."""
-        cross_kv = self._decoder.encode(samples)
+        cross_kv = self._decoder.encode(samples, self.options.audio_context)
         language = requested_language(self.options.language, self.bundle.tokenizer)
         if language is None:
             probabilities = self._decoder.languages(cross_kv)
@@ -133,12 +137,17 @@ def check_options(options: DecodingOptions, bundle: Bundle, method: str) -> None
         )
 
 
-def blocks_of(audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+def blocks_of(
+    audio: Path | str | np.ndarray | Iterator[np.ndarray], rate: int = SAMPLE_RATE
+) -> Iterator[np.ndarray]:
     """Yield a recording in blocks of five seconds, float32 [n] at 16 kHz.
 
     Raises:
         BeamlessError: the file or the samples are no audio.
     """
+    if isinstance(audio, Iterator):
+        yield from audio
+        return
     if not isinstance(audio, np.ndarray):
         yield from audio_blocks(Path(audio), BLOCK_SECONDS)
         return

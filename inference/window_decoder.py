@@ -8,13 +8,12 @@ import numpy as np
 
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
-from beamless.inference.encoder import Encoder
-from beamless.inference.features import log_mel
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.lookahead import cycles
 from beamless.inference.methods import method_of
-from beamless.inference.options import DecodingOptions
+from beamless.inference.options import AudioContext, DecodingOptions
 from beamless.inference.sampling import TokenOptions
+from beamless.inference.window_encoder import WindowEncoder
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,7 @@ class WindowDecoder:
 
     def __init__(self, bundle: Bundle, method: str) -> None:
         self.tokenizer = bundle.tokenizer
-        self._mels = bundle.manifest.sizes["mels"]
-        self._encoder = Encoder(bundle.compile("encoder"))
+        self._encoder = WindowEncoder(bundle)
         self._method = method_of(bundle, method)
         self.capacity = self._method.decoder.capacity
 
@@ -55,9 +53,9 @@ class WindowDecoder:
         """The static decoder that the method drives."""
         return self._method.decoder
 
-    def encode(self, samples: np.ndarray) -> CrossKV:
+    def encode(self, samples: np.ndarray, audio_context: AudioContext) -> CrossKV:
         """Encode at most 30 s of samples, float32 [n] at 16 kHz."""
-        return self._encoder(log_mel(samples, self._mels))
+        return self._encoder(samples, audio_context)
 
     def languages(self, cross_kv: CrossKV) -> dict[str, float]:
         """Return how likely a window is in each language; only the likely ones may be there."""

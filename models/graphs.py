@@ -20,6 +20,9 @@ LAYER_NORM_EPSILON = 1e-5
 def encoder_graph(checkpoint: Checkpoint) -> ov.Model:
     """Build log-mel → cross-KV.
 
+    Nothing in the graph fixes F: ``ov.Model.reshape`` makes the encoder of a shorter context out of
+    the same file.
+
     Input ``log_mel`` [1, M, F]; outputs ``cross_key.l`` and ``cross_value.l`` [1, H, S, e] for
     each decoder layer l: all that the decoder ever needs of a window.
     """
@@ -28,7 +31,7 @@ def encoder_graph(checkpoint: Checkpoint) -> ov.Model:
     x = op.gelu(_convolution(arrays, "model.encoder.conv1", log_mel, stride=1), "erf")
     x = op.gelu(_convolution(arrays, "model.encoder.conv2", x, stride=2), "erf")
     x = op.transpose(x, np.array([0, 2, 1]))
-    x = op.add(x, _constant(arrays["model.encoder.embed_positions.weight"][None]))
+    x = op.add(x, _first_positions(arrays["model.encoder.embed_positions.weight"], x))
     for layer in range(sizes.encoder_layers):
         name = f"model.encoder.layers.{layer}."
         y = layer_norm(arrays, name + "self_attn_layer_norm", x)
@@ -111,8 +114,7 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
 
         y = layer_norm(arrays, name + "self_attn_layer_norm", x)
         query, key, value = (
-            split_heads(linear(arrays, f"{name}self_attn.{part}_proj", y), heads)
-            for part in "qkv"
+            split_heads(linear(arrays, f"{name}self_attn.{part}_proj", y), heads) for part in "qkv"
         )
         outputs += [
             graph_output(key, f"present_key.{layer}"),
@@ -169,6 +171,16 @@ def graph_output(node: Node, name: str) -> Node:
 
 def _constant(array: np.ndarray) -> Node:
     return op.constant(np.asarray(array, np.float32))
+
+
+def _first_positions(embedding: np.ndarray, x: Node) -> Node:
+    """Return the embedding [1, T, d] of as many positions as x [1, T, d] has.
+
+    It is a constant once the shapes are known, which is before a graph is compiled.
+    """
+    length = op.gather(op.shape_of(x), op.constant(np.array([1])), _axis(0))
+    begin, step, axis = (op.constant(np.array([value])) for value in (0, 1, 1))
+    return op.slice(_constant(embedding[None]), begin, length, step, axis)
 
 
 def _scalar(value: float) -> Node:

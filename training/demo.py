@@ -15,12 +15,12 @@ from beamless.data_gen.synth import synth
 from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.bundle import Bundle, load_bundle
-from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
-from beamless.inference.features import log_mel
 from beamless.inference.methods import open_method
+from beamless.inference.options import DEFAULT_AUDIO_CONTEXT
 from beamless.inference.progress import screen
 from beamless.inference.timing import timed
+from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.export import export
 from beamless.models.parity_record import read_parity
@@ -114,12 +114,11 @@ def compare(bundle: Bundle, output: Console) -> None:
     output.print(f"{len(recordings)} lines of A Tale of Two Cities, {kind}; errors are marked.")
     tokenizer = bundle.tokenizer
     prompt = tokenizer.prompt("en")
-    encoder = Encoder(bundle.compile("encoder"))
+    encoder = WindowEncoder(bundle)
     decoders = {name: open_method(bundle, name, prompt) for name in METHODS}
     totals = {name: [0.0, 0.0, 0.0, 0.0] for name in METHODS}  # errors, words, steps, seconds
-    mels = bundle.manifest.sizes["mels"]
     for name, samples, reference in recordings:
-        cross_kv = encoder(log_mel(samples, mels))
+        cross_kv = encoder(samples, DEFAULT_AUDIO_CONTEXT)
         output.print(f"\n[bold]{name}[/bold]  {reference}")
         for method, decode in decoders.items():
             hypothesis, seconds = timed(decode, cross_kv)

@@ -1,11 +1,10 @@
 """``beamless evaluate``: every method on the same utterances, in one run, on one device."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-
-import numpy as np
+from typing import cast, get_args
 
 from beamless.data_gen.corpora import Utterance, read_corpus
 from beamless.data_gen.subset import spread
@@ -13,13 +12,12 @@ from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.bundle import Bundle
-from beamless.inference.decoder import CrossKV
-from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
-from beamless.inference.features import log_mel
 from beamless.inference.methods import open_method
+from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
 from beamless.inference.timing import timed
+from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
 from beamless.training.report import Row, Run, print_report, write_report
@@ -32,6 +30,7 @@ def evaluate(
     methods: list[str] | None = None,
     limit: int | None = None,
     language: str = "en",
+    audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     device: str = "CPU",
     out: Path | None = None,
 ) -> None:
@@ -41,9 +40,11 @@ def evaluate(
         bundle: a bundle's folder, or a model's name.
         corpora: corpus folders; their results are pooled, and shown one by one too.
         methods: greedy, corrected and beam1 to beam10; greedy, corrected (where the bundle has
-            a corrector) and beam5 by default.
+            a corrector) and beam5 by default. One with an audio context behind it, as in
+            beam5:full, is decoded under that.
         limit: only so many utterances of each corpus, spread by a hash of their ids.
         language: what is spoken.
+        audio_context: short or full, for methods that name none.
         device: an OpenVINO device.
         out: a folder for utterances.csv and report.json; a stopped run goes on from there.
     """
@@ -51,6 +52,7 @@ def evaluate(
     passed = _passed_gate(opened)
     names = methods or ["greedy", *(["corrected"] if opened.has_corrector else []), "beam5"]
     names = ["beam5" if name == "beam" else name for name in names]
+    under = {name: context_of(name, audio_context) for name in names}
     work = {name_of(folder): spread(read_corpus(folder), limit) for folder in corpora}
     run = Run(
         model=opened.manifest.model["name"],
@@ -61,13 +63,14 @@ def evaluate(
         methods=tuple(names),
         limit=limit,
         parity=passed,
+        audio_context=audio_context,
     )
     kept = _open_out(out, run) if out else None
     rows = _rows_of(kept) if kept else []
     done = {(row.corpus, row.id) for row in rows}
     left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
     with progress("utterances", len(left)) as advance:
-        for new in decode_all(opened, names, language, left):
+        for new in decode_all(opened, under, language, left):
             rows += new
             if kept:
                 with kept.open("a", encoding="utf-8", newline="\n") as file:
@@ -82,30 +85,46 @@ def evaluate(
         kept.unlink()
 
 
+def context_of(method: str, default: AudioContext) -> AudioContext:
+    """Return the audio context that a method's name asks for, as in ``beam5:full``.
+
+    Raises:
+        BeamlessError: there is no such context.
+    """
+    _, colon, context = method.partition(":")
+    if not colon:
+        return default
+    if context not in get_args(AudioContext):
+        known = " and ".join(get_args(AudioContext))
+        raise BeamlessError(f"{method}: there is no audio context {context!r}; there are {known}")
+    return cast(AudioContext, context)
+
+
 def decode_all(
-    bundle: Bundle, methods: Sequence[str], language: str, work: Sequence[tuple[str, Utterance]]
+    bundle: Bundle,
+    methods: Mapping[str, AudioContext],
+    language: str,
+    work: Sequence[tuple[str, Utterance]],
 ) -> Iterator[list[Row]]:
     """Yield one row a method for each (corpus, utterance); none where it is longer than 30 s.
 
-    A method's seconds are those of the encoder, which all share, and its own decoding.
+    A method's seconds are those of the encoder, which those of the same audio context share, and
+    its own decoding.
     """
     prompt = bundle.tokenizer.prompt(language)
-    encoder = Encoder(bundle.compile("encoder"))
-    decoders = {name: open_method(bundle, name, prompt) for name in methods}
-    mels = bundle.manifest.sizes["mels"]
-
-    def encode(samples: np.ndarray) -> CrossKV:
-        return encoder(log_mel(samples, mels))
-
+    encoder = WindowEncoder(bundle)
+    encoder.prepare(set(methods.values()))
+    decoders = {name: open_method(bundle, name.partition(":")[0], prompt) for name in methods}
     for corpus, utterance in work:
         samples = load_audio(utterance.audio)
         if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
             console().print(f"left out {utterance.id}: longer than 30 s")
             yield []
             continue
-        cross_kv, encoding = timed(encode, samples)
+        encoded = {context: timed(encoder, samples, context) for context in set(methods.values())}
         rows = []
         for name, decode in decoders.items():
+            cross_kv, encoding = encoded[methods[name]]
             hypothesis, decoding = timed(decode, cross_kv)
             tokenizer = bundle.tokenizer
             errors = errors_of(hypothesis.tokens, utterance.text, tokenizer, language)

@@ -26,6 +26,7 @@ class Run:
     methods: tuple[str, ...]
     limit: int | None
     parity: bool
+    audio_context: str = "full"
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
         "parity": run.parity,
         "corpus": " + ".join(run.corpora),
         "device": run.device,
+        "audio_context": run.audio_context,
         "utterances": len(greedy_rows),
         "hours": sum(row.duration for row in greedy_rows) / 3600,
         "words": sum(row.words for row in greedy_rows),

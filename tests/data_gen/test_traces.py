@@ -16,6 +16,7 @@ from beamless.data_gen.traces import (
     open_traces,
     pending_shards,
     planned_ids,
+    read_recipe,
     read_steps,
     rows_of,
     shard_path,
@@ -110,6 +111,21 @@ def test_traces_of_another_model_are_refused(tmp_path):
     other = TraceRecipe("toy", "another", "", (1, 2), 5, 1.0, K)
     with pytest.raises(BeamlessError, match=r"model_hash 'hash', not 'another'"):
         open_traces(tmp_path, other)
+
+
+def test_traces_of_another_audio_context_are_refused(tmp_path):
+    open_traces(tmp_path, replace(RECIPE, audio_context="short"))
+    with pytest.raises(BeamlessError, match=r"audio_context 'short', not 'full'"):
+        open_traces(tmp_path, RECIPE)
+
+
+def test_traces_from_before_there_were_contexts_are_of_the_full_one(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    file = tmp_path / "recipe.json"
+    older = json.loads(file.read_text(encoding="utf-8"))
+    del older["audio_context"]
+    file.write_text(json.dumps(older), encoding="utf-8")
+    assert read_recipe(tmp_path) == RECIPE
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

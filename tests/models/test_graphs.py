@@ -106,6 +106,19 @@ def test_a_model_of_odd_sizes_is_that_of_transformers(small, small_reference):
     np.testing.assert_allclose(logits, expected.logits[0].numpy(), atol=1e-3)
 
 
+def test_a_shorter_encoder_is_one_with_fewer_positions(small):
+    name = "model.encoder.embed_positions.weight"
+    cut = replace(small, arrays={**small.arrays, name: small.arrays[name][:4]})
+    reshaped = encoder_graph(small)
+    reshaped.reshape([1, small.sizes.mels, 8])
+    assert not reshaped.is_dynamic()
+    mel = features(cut)
+    shorter, expected = Encoder(compiled(reshaped))(mel), Encoder(compiled(encoder_graph(cut)))(mel)
+    for port, array in expected.items():
+        assert array.shape == (1, 3, 4, 8)
+        np.testing.assert_array_equal(shorter[port], array)
+
+
 def test_rows_of_a_beam_do_not_see_each_other(small):
     window = Encoder(compiled(encoder_graph(small)))(features(small))
     rows = [[5, 1, 7], [8, 2, 2], [5, 1, 9]]

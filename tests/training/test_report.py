@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from beamless.inference.errors import BeamlessError
-from beamless.training.evaluate import _open_out, _rows_of
+from beamless.training.evaluate import _open_out, _rows_of, context_of
 from beamless.training.report import Row, Run, report, write_report
 
 RUN = Run("tiny.en", "hash", ("toy",), "CPU", "en", ("greedy", "corrected", "beam5"), None, True)
@@ -43,6 +43,13 @@ def rows() -> list[Row]:
             replace(one, method="beam5", substitutions=0, deletions=0),
         ]
     return made
+
+
+def test_a_method_may_name_its_audio_context():
+    names = ("beam5", "beam5:full", "lookahead:short")
+    assert [context_of(name, "short") for name in names] == ["short", "full", "short"]
+    with pytest.raises(BeamlessError, match=r"no audio context 'half'; there are short and full"):
+        context_of("beam5:half", "short")
 
 
 def test_errors_are_pooled_over_words():

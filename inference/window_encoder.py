@@ -1,0 +1,129 @@
+"""Windows of samples to cross-KV, on as many frames as there is audio, or on all thirty seconds.
+
+Whisper's encoder always works on thirty seconds, most of which are silence in a short recording.
+With the short context it runs on the first frames alone, and the cross-KV of the other positions
+is its own on thirty seconds of silence, computed once. (Zeros there make the decoder loop.)
+
+Dimension symbols: S encoder positions, T of them that a short encoder gives, H heads, e width of
+a head.
+"""
+
+import weakref
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from beamless.inference.bundle import Bundle
+from beamless.inference.decoder import CrossKV
+from beamless.inference.encoder import Encoder
+from beamless.inference.features import HOP, SAMPLE_RATE, log_mel
+from beamless.inference.options import AudioContext
+
+SHARES = (6, 3, 2, 1)  # what part of a window's positions an encoder has: 5, 10, 15 and 30 s
+FRAMES_A_POSITION = 2  # the stride of Whisper's second convolution
+SILENCE_BEHIND = 1.0  # s that must be left behind the audio, so that its end is heard as one
+
+
+class WindowEncoder:
+    """A bundle's encoder in every length that is asked for; each is compiled on its first use.
+
+    Attributes:
+        sizes: how many positions T its encoders have, from the shortest to the full one.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._mels = bundle.manifest.sizes["mels"]
+        self.positions = bundle.manifest.sizes["audio_positions"]
+        self.sizes = tuple(-(-self.positions // share) for share in SHARES)
+        self._encoders: dict[int, Encoder] = {}
+        self._parts: dict[int, dict[str, np.ndarray]] = {}
+        self._buffers: Buffers | None = None
+
+    def __call__(self, samples: np.ndarray, audio_context: AudioContext) -> CrossKV:
+        """Encode a window.
+
+        The arrays [1, H, S, e] are not written to as long as any of them is held.
+
+        Args:
+            samples: at most 30 s, float32 [n] at 16 kHz.
+            audio_context: on as many frames as they need, or on all.
+
+        Raises:
+            ValueError: the samples are longer, or not finite.
+        """
+        size = self.size_for(len(samples)) if audio_context == "short" else self.positions
+        features = log_mel(samples, self._mels, size * FRAMES_A_POSITION)
+        encoder = self._encoder(size)
+        if size == self.positions:
+            return encoder(features)
+        if size not in self._parts:
+            self._parts[size] = encoder.arrays()
+        return self._shared().lend(encoder(features, self._parts[size]), size)
+
+    def prepare(self, audio_contexts: Collection[AudioContext]) -> None:
+        """Compile all that windows under these contexts may need, so that none waits for it."""
+        self._encoder(self.positions)
+        if "short" in audio_contexts:
+            for size in self.sizes:
+                self._encoder(size)
+            self._shared()
+
+    def size_for(self, samples: int) -> int:
+        """Return how many positions samples need: those of the smallest size that holds them."""
+        needed = (samples + SILENCE_BEHIND * SAMPLE_RATE) / (HOP * FRAMES_A_POSITION)
+        return next((size for size in self.sizes if size >= needed), self.positions)
+
+    def _encoder(self, size: int) -> Encoder:
+        if size not in self._encoders:
+            compiled = self._bundle.compile("encoder", frames=size * FRAMES_A_POSITION)
+            self._encoders[size] = Encoder(compiled)
+        return self._encoders[size]
+
+    def _shared(self) -> "Buffers":
+        if self._buffers is None:
+            silence = log_mel(np.zeros(0, np.float32), self._mels)
+            self._buffers = Buffers(self._encoder(self.positions)(silence))
+        return self._buffers
+
+
+class Buffers:
+    """Arrays that hold silence wherever nothing was heard; used again when nobody holds them.
+
+    A decoder reads those of one window while the next is encoded: two sets are enough for it.
+    """
+
+    def __init__(self, silence: CrossKV) -> None:
+        self._silence = silence
+        self._sets: list[Buffer] = []
+
+    def lend(self, part: Mapping[str, np.ndarray], size: int) -> CrossKV:
+        """Return ``part`` [1, H, T, e], T being ``size``, with silence behind it [1, H, S, e]."""
+        free = next((buffer for buffer in self._sets if not buffer.held()), None)
+        if free is None:
+            free = Buffer({name: array.copy() for name, array in self._silence.items()})
+            self._sets.append(free)
+        return free.fill(part, size, self._silence)
+
+
+class Buffer:
+    """One set of arrays, its first positions those of the last window that it was lent for."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self._arrays = arrays
+        self._heard = 0
+        self._lent: list[weakref.ref[np.ndarray]] = []
+
+    def held(self) -> bool:
+        """Tell whether somebody still holds what was lent."""
+        return any(array() is not None for array in self._lent)
+
+    def fill(self, part: Mapping[str, np.ndarray], size: int, silence: CrossKV) -> CrossKV:
+        """Write a window, and silence where a longer one was; return views of the arrays."""
+        for name, array in self._arrays.items():
+            array[:, :, :size] = part[name]
+            array[:, :, size : self._heard] = silence[name][:, :, size : self._heard]
+        self._heard = size
+        lent = {name: array[:] for name, array in self._arrays.items()}
+        self._lent = [weakref.ref(array) for array in lent.values()]
+        return lent

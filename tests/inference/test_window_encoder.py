@@ -1,0 +1,160 @@
+"""The short audio context: what is heard is the full one's, and nothing of another window is."""
+
+import numpy as np
+import pytest
+from conftest import say
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beamless.inference.bundle import load_bundle
+from beamless.inference.decoder import StaticDecoder
+from beamless.inference.encoder import Encoder
+from beamless.inference.features import log_mel
+from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.methods import open_method
+from beamless.inference.options import DecodingOptions
+from beamless.inference.transcribe import Transcriber
+from beamless.inference.window_encoder import WindowEncoder
+
+SECOND = 16000
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bundle):
+    return WindowEncoder(tiny_bundle)
+
+
+@pytest.fixture(scope="module")
+def silent(tiny_bundle):
+    """What the full encoder makes of thirty seconds of silence."""
+    return Encoder(tiny_bundle.compile("encoder"))(log_mel(np.zeros(0, np.float32)))
+
+
+def said(bundle, cross_kv, method="greedy"):
+    """What a method hears in a window, as text."""
+    decode = open_method(bundle, method, bundle.tokenizer.prompt("en"))
+    return bundle.tokenizer.decode(decode(cross_kv).tokens).strip()
+
+
+@pytest.mark.parametrize("method", ["corrected", "beam5"])
+def test_a_short_clip_says_what_it_says_in_the_full_context(tiny_bundle, encoder, speech, method):
+    short, full = (said(tiny_bundle, encoder(speech, c), method) for c in ("short", "full"))
+    assert short == full == "The quick brown fox jumps over the lazy dog."
+
+
+def test_a_multilingual_model_hears_a_short_clip_too(base_bundle, speech):
+    encoder = WindowEncoder(base_bundle)
+    assert said(base_bundle, encoder(speech, "short")) == said(base_bundle, encoder(speech, "full"))
+
+
+def test_the_full_context_is_whispers_own_bit_for_bit(tiny_window, encoder, speech):
+    for name, array in encoder(speech, "full").items():
+        np.testing.assert_array_equal(array, tiny_window[name])
+
+
+def test_behind_the_audio_stands_what_the_encoder_makes_of_silence(encoder, silent, speech):
+    size = encoder.size_for(len(speech))
+    assert size == 250
+    window = encoder(speech, "short")
+    for name, array in silent.items():
+        np.testing.assert_array_equal(window[name][:, :, size:], array[:, :, size:])
+        assert np.abs(window[name][:, :, :size] - array[:, :, :size]).max() > 0.1
+
+
+def test_zeros_behind_the_audio_would_spoil_the_text(tiny_bundle, encoder):
+    word = say("Seven.")
+    size = encoder.size_for(len(word))
+    window = {name: array.copy() for name, array in encoder(word, "short").items()}
+    assert said(tiny_bundle, window) == "7."
+    for array in window.values():
+        array[:, :, size:] = 0
+    assert said(tiny_bundle, window) != "7."
+
+
+def test_nothing_of_a_longer_window_is_left_in_a_shorter_one(tiny_bundle, speech):
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.1, 8 * SECOND).astype(np.float32)
+    encoder = WindowEncoder(tiny_bundle)
+    alone = {name: array.copy() for name, array in encoder(speech, "short").items()}
+    for _ in range(3):
+        encoder(noise, "short")
+    for name, array in encoder(speech, "short").items():
+        np.testing.assert_array_equal(array, alone[name])
+
+
+def test_a_window_stays_as_it_is_while_the_next_ones_are_encoded(encoder, speech, other_speech):
+    held = encoder(speech, "short")
+    before = {name: array.copy() for name, array in held.items()}
+    for _ in range(3):
+        encoder(other_speech, "short")
+    for name, array in held.items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_decoder_keeps_its_window_though_nobody_else_does(tiny_bundle, encoder, speech):
+    prompt = tiny_bundle.tokenizer.prompt()
+    decoder = StaticDecoder(tiny_bundle.compile("decoder"))
+    decoder.start(encoder(speech, "short"))
+    expected = decoder.prefill(prompt).logits.copy()
+    decoder.start(encoder(speech, "short"))
+    for _ in range(3):
+        encoder(np.zeros(SECOND, np.float32), "short")
+    np.testing.assert_array_equal(decoder.prefill(prompt).logits, expected)
+
+
+def test_ever_more_windows_take_no_more_memory(tiny_bundle, speech):
+    encoder, chooser = WindowEncoder(tiny_bundle), Greedy(tiny_bundle)
+    places = set()
+    for _ in range(6):
+        window = encoder(speech, "short")
+        places.add(window["cross_key.0"].ctypes.data)
+        greedy(chooser, window, tiny_bundle.tokenizer.prompt(), tiny_bundle.tokenizer.end)
+    assert len(places) == 2
+
+
+@given(st.integers(0, 30 * SECOND))
+def test_the_smallest_size_that_holds_the_audio_and_a_second_is_taken(encoder, samples):
+    size = encoder.size_for(samples)
+    seconds = {name: name / 50 for name in encoder.sizes}
+    holding = [s for s in encoder.sizes if seconds[s] * SECOND >= samples + SECOND]
+    assert size == min(holding, default=1500)
+
+
+@pytest.mark.parametrize(
+    ("samples", "size"),
+    [
+        (0, 250),
+        (4 * SECOND, 250),
+        (4 * SECOND + 1, 500),
+        (9 * SECOND + 1, 750),
+        (14 * SECOND, 750),
+        (14 * SECOND + 1, 1500),
+        (30 * SECOND, 1500),
+    ],
+)
+def test_one_sample_more_takes_the_next_size(encoder, samples, size):
+    assert encoder.size_for(samples) == size
+
+
+def test_audio_of_just_under_and_over_a_size_is_heard_to_its_end(tiny_bundle, encoder, speech):
+    for length in (4 * SECOND, 4 * SECOND + 1):
+        padded = np.zeros(length, np.float32)
+        padded[-len(speech) :] = speech[-length:]
+        assert said(tiny_bundle, encoder(padded, "short")).endswith("the lazy dog.")
+
+
+def test_more_than_thirty_seconds_are_refused(encoder):
+    with pytest.raises(ValueError, match="do not fit in 3000 frames"):
+        encoder(np.zeros(30 * SECOND + 1, np.float32), "short")
+
+
+def test_the_npus_way_hears_a_short_clip(tiny_bundle, speech):
+    bundle = load_bundle(tiny_bundle.folder, "NPU:CPU")
+    assert said(bundle, WindowEncoder(bundle)(speech, "short")).startswith("The quick brown fox")
+
+
+def test_a_transcriber_changes_its_context_between_recordings(tiny_bundle, speech):
+    transcriber = Transcriber(tiny_bundle, options=DecodingOptions(audio_context="short"))
+    short = transcriber.transcribe(speech)
+    transcriber.options = DecodingOptions(audio_context="full")
+    assert transcriber.transcribe(speech).text == short.text

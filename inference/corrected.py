@@ -1,5 +1,7 @@
 """Corrected greedy: the fused graph's own choice, in the loop of ``greedy.py``."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from beamless.inference.bundle import Bundle
@@ -36,7 +38,10 @@ class Corrected:
         self._switches = {n: np.zeros(1, np.float32) for n in ("first", "strength", "timestamps")}
         self._bounds = {n: np.zeros(1, np.int32) for n in ("text_low", "time_low", "time_high")}
         self._text_start = 0
+        self._text_position = np.zeros(1, np.float32)
         extra = {"history": self._history, **self._switches, **self._bounds}
+        if any(port.any_name == "text_position" for port in compiled.inputs):
+            extra["text_position"] = self._text_position
         self.decoder = StaticDecoder(compiled, extra)
 
     def next(self, token: int, place: Place) -> Choice:
@@ -54,17 +59,19 @@ class Corrected:
         allowed = self._rules.allowed(text) if timed else EVERYTHING
         for name, bound in zip(self._bounds, allowed, strict=True):
             self._bounds[name][0] = bound
+        self._text_position[0] = position - self._text_start
         known = min(len(self._history), position - self._text_start)
         self._history.fill(0)
         if known:
             self._history[-known:] = self.decoder.states[position - known : position, 0]
         outputs = self.decoder.step([token]).outputs
         no_speech = float(outputs["no_speech_prob"][0]) if token == self._start else 0.0
-        return self._choice(outputs["top_tokens"], outputs["top_logprobs"], text, no_speech)
+        return self._choice(outputs, text, no_speech)
 
     def _choice(
-        self, tokens: np.ndarray, logprobs: np.ndarray, text: np.ndarray, no_speech: float
+        self, outputs: Mapping[str, np.ndarray], text: np.ndarray, no_speech: float
     ) -> Choice:
+        tokens, logprobs = outputs["top_tokens"], outputs["top_logprobs"]
         if not np.isfinite(logprobs[0]):
             raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
         best, second = 0, 1
@@ -77,4 +84,5 @@ class Corrected:
             runner_up=int(tokens[second]),
             runner_up_logprob=float(logprobs[second]),
             no_speech_prob=no_speech,
+            doubt=float(outputs["doubt"][0]) if "doubt" in outputs else None,
         )

@@ -32,6 +32,7 @@ class Choice:
         runner_up, runner_up_logprob: the second best.
         no_speech_prob: probability of ``<|nospeech|>`` here; it means something after the start
             token only.
+        doubt: probability that the token is wrong, by a corrector that has a gate; else None.
     """
 
     token: int
@@ -39,6 +40,7 @@ class Choice:
     runner_up: int
     runner_up_logprob: float
     no_speech_prob: float
+    doubt: float | None = None
 
 
 class Chooser(Protocol):

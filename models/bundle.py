@@ -4,7 +4,9 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import openvino as ov
 
@@ -19,6 +21,7 @@ from beamless.inference.bundle import (
     load_bundle,
 )
 from beamless.inference.cache import cache_folder
+from beamless.inference.devices import compile_model
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.inference.tokenizer import Tokenizer
@@ -91,11 +94,21 @@ def _check(
     if folder.exists():
         raise BeamlessError(f"{folder} exists; name another folder or remove it first")
     check_capacity(capacity, checkpoint.sizes.text_positions)
-    if corrector is not None and corrector.config.model_hash != checkpoint.hash:
+    if corrector is not None:
+        _check_match(checkpoint, corrector)
+
+
+def _check_match(checkpoint: Checkpoint, corrector: Corrector) -> None:
+    if corrector.config.model_hash != checkpoint.hash:
         raise BeamlessError(
             f"this corrector was trained on another model ({corrector.config.model_hash[:12]}) "
             f"than {checkpoint.name} ({checkpoint.hash[:12]})"
         )
+    for name in ("width", "vocabulary"):
+        size = getattr(checkpoint.sizes, name)
+        theirs = getattr(corrector.config, name) or size  # only some families have a vocabulary
+        if theirs != size:
+            raise BeamlessError(f"this corrector's {name} is {theirs}, the model's is {size}")
 
 
 def _manifest(
@@ -105,15 +118,6 @@ def _manifest(
     precision: Mapping[str, str],
     files: dict[str, str],
 ) -> Manifest:
-    about = None
-    if corrector is not None:
-        config = corrector.config
-        about = {
-            "family": config.family,
-            "hash": corrector.hash,
-            "parameters": corrector.parameters,
-            "provenance": dict(config.provenance),
-        }
     return Manifest(
         model={"name": checkpoint.name, "hash": checkpoint.hash},
         sizes=vars(checkpoint.sizes),
@@ -122,9 +126,38 @@ def _manifest(
         suppress_tokens=checkpoint.suppress_tokens,
         begin_suppress_tokens=checkpoint.begin_suppress_tokens,
         alignment_heads=checkpoint.alignment_heads,
-        corrector=about,
+        corrector=_about(corrector) if corrector else None,
         files=files,
     )
+
+
+def _about(corrector: Corrector) -> dict[str, Any]:
+    config = corrector.config
+    return {
+        "family": config.family,
+        "gate": config.gate,
+        "hash": corrector.hash,
+        "parameters": corrector.parameters,
+        "provenance": dict(config.provenance),
+    }
+
+
+def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector) -> Bundle:
+    """Return a bundle with another corrector, in memory alone; its other graphs are shared.
+
+    Raises:
+        BeamlessError: the corrector was trained on another model.
+    """
+    capacity = bundle.manifest.capacity
+    _check_match(checkpoint, corrector)
+    special = (bundle.tokenizer.no_speech, bundle.tokenizer.no_timestamps)
+    graph = corrected_graph(checkpoint, corrector, capacity, *special)
+    compiled = compile_model(
+        graph, bundle.device, bundle.manifest.precision["decoder"], None, bundle.threads
+    )
+    manifest = replace(bundle.manifest, corrector=_about(corrector))
+    graphs = {**bundle._compiled, ("corrected", 1, capacity): compiled}
+    return replace(bundle, manifest=manifest, _compiled=graphs)
 
 
 def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> Bundle:

@@ -1,9 +1,17 @@
-"""A corrector as production sees it: arrays, a configuration, and its OpenVINO subgraph.
+"""A corrector as production sees it: a configuration and arrays, on disk and in memory.
 
-Families: ``shift`` moves the decoder's last hidden state before the projection to logits. The
-torch twin that trains is ``training/networks.py``; the two agree within 1e-3.
+Families:
+    ``shift`` moves the decoder's last hidden state before the projection to logits.
+    ``rerank`` adds a number to the logit of each of the K likeliest tokens; one small network
+    judges each of them.
+    ``dense`` goes from logits to hidden units to logits. Logits are a linear function of the
+    hidden state, so that the first half of it is one too; the second half is not tied.
 
-Symbols: d width, W hidden states of earlier steps (``history``), m hidden units.
+Their subgraphs are in ``corrector_graphs.py``; the torch twins that train are in
+``training/networks.py``; the two agree within 1e-3.
+
+Symbols: d width, V vocabulary, W hidden states of earlier steps (``history``), m hidden units,
+K candidates, F scores of a candidate.
 """
 
 import hashlib
@@ -11,17 +19,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
-from openvino import Node
-from openvino import opset13 as op
 from safetensors.numpy import load_file, save_file
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.errors import BeamlessError
 
-FAMILIES = ("shift",)
+Family = Literal["shift", "rerank", "dense"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+UNITS: Mapping[str, int] = {"shift": 1024, "rerank": 256, "dense": 64}
+CANDIDATES = 8
+MOST_CANDIDATES = 64
+NAMED_SCORES = 7  # those of ``corrector_graphs.scores_of``; K more say which rank it has
+DOUBT_AT_FIRST = -3.0  # logit of one step in twenty: about as many as greedy misses
 
 
 @dataclass(frozen=True)
@@ -29,11 +41,14 @@ class CorrectorConfig:
     """What a corrector is.
 
     Attributes:
-        family: ``shift``.
+        family: ``shift``, ``rerank`` or ``dense``.
         model_hash: the checkpoint that it was trained on; it refuses any other.
         width: d.
         history: W.
         units: m.
+        gate: it has a second head: the probability that its own choice is wrong at a step.
+        candidates: K, of ``rerank``; 0 of the others.
+        vocabulary: V, of ``dense``; 0 of the others.
         provenance: traces, recipe and figures of its training.
     """
 
@@ -42,6 +57,9 @@ class CorrectorConfig:
     width: int
     history: int = 1
     units: int = 1024
+    gate: bool = False
+    candidates: int = 0
+    vocabulary: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -67,41 +85,105 @@ class Corrector:
         return sum(array.size for array in self.arrays.values())
 
 
+def config_of(
+    family: str,
+    model_hash: str,
+    width: int,
+    vocabulary: int,
+    *,
+    history: int = 1,
+    units: int | None = None,
+    candidates: int = CANDIDATES,
+    gate: bool = False,
+) -> CorrectorConfig:
+    """Configure a family for a model, with the family's own number of units if None is given.
+
+    Raises:
+        BeamlessError: there is no such family, or it cannot have such sizes.
+    """
+    config = CorrectorConfig(
+        family=family,
+        model_hash=model_hash,
+        width=width,
+        history=history,
+        units=UNITS.get(family, 1) if units is None else units,
+        gate=gate,
+        candidates=candidates if family == "rerank" else 0,
+        vocabulary=vocabulary if family == "dense" else 0,
+    )
+    check_config(config)
+    return config
+
+
+def check_config(config: CorrectorConfig) -> None:
+    """Refuse sizes that no corrector of the family can have.
+
+    Raises:
+        BeamlessError: there is no such family, or a size does not fit it.
+    """
+    family = config.family
+    if family not in FAMILIES:
+        raise BeamlessError(f"corrector family {family!r} is none of {', '.join(FAMILIES)}")
+    least = {"width": 1, "units": 1, "history": 0, "candidates": 0, "vocabulary": 0}
+    for name, bound in least.items():
+        size = getattr(config, name)
+        if not isinstance(size, int) or size < bound:
+            raise BeamlessError(f"a corrector's {name} is a whole number from {bound}, not {size}")
+    if family == "rerank" and not 2 <= config.candidates <= MOST_CANDIDATES:
+        wanted = f"2 to {MOST_CANDIDATES} candidates"
+        raise BeamlessError(f"a rerank corrector takes {wanted}, not {config.candidates}")
+    if family == "dense" and not config.vocabulary:
+        raise BeamlessError("a dense corrector must be told the size of the vocabulary")
+    for name, owner in (("candidates", "rerank"), ("vocabulary", "dense")):
+        if getattr(config, name) and family != owner:
+            raise BeamlessError(f"a {family} corrector has no {name}; {owner} has")
+
+
 def shapes_of(config: CorrectorConfig) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a corrector's arrays by name."""
     inputs, units, width = (config.history + 1) * config.width, config.units, config.width
-    return {
-        "norm.weight": (inputs,),
-        "norm.bias": (inputs,),
-        "up.weight": (units, inputs),
-        "up.bias": (units,),
-        "down.weight": (width, units),
-        "down.bias": (width,),
-    }
+    shapes: dict[str, tuple[int, ...]] = {"norm.weight": (inputs,), "norm.bias": (inputs,)}
+    if config.family == "rerank":
+        shapes |= {
+            "state.weight": (units, inputs),
+            "state.bias": (units,),
+            "token.weight": (units, width),
+            "score.weight": (units, NAMED_SCORES + config.candidates),
+            "up.weight": (units, units),
+            "up.bias": (units,),
+            "down.weight": (1, units),
+        }
+    else:
+        outputs = width if config.family == "shift" else config.vocabulary
+        shapes |= {
+            "up.weight": (units, inputs),
+            "up.bias": (units,),
+            "down.weight": (outputs, units),
+            "down.bias": (outputs,),
+        }
+    if config.gate:
+        shapes |= {"doubt.weight": (1, units), "doubt.bias": (1,)}
+    return shapes
 
 
 def untrained(config: CorrectorConfig, seed: int = 0) -> Corrector:
-    """Make a corrector that changes nothing: its last layer is zero."""
+    """Make a corrector that changes nothing: its last layer is zero.
+
+    Raises:
+        BeamlessError: the family cannot have such sizes.
+    """
+    check_config(config)
     rng = np.random.default_rng(seed)
     arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes_of(config).items()}
     arrays["norm.weight"] += 1
-    units, inputs = arrays["up.weight"].shape
-    bound = inputs**-0.5
-    arrays["up.weight"] = rng.uniform(-bound, bound, (units, inputs)).astype(np.float32)
+    for name in ("up.weight", "state.weight", "token.weight", "score.weight"):
+        if name in arrays:
+            units, inputs = arrays[name].shape
+            bound = inputs**-0.5
+            arrays[name] = rng.uniform(-bound, bound, (units, inputs)).astype(np.float32)
+    if config.gate:
+        arrays["doubt.bias"] += DOUBT_AT_FIRST
     return Corrector(config, arrays)
-
-
-def shift_of(corrector: Corrector, hidden: Node, history: Node) -> Node:
-    """Build the corrector: hidden [1, 1, d] and history [W, d] → what to add to hidden."""
-    arrays = corrector.arrays
-    past = op.reshape(history, np.array([1, 1, -1]), special_zero=False)
-    x = op.concat([hidden, past], axis=2)
-    x = op.mvn(x, op.constant(np.array([-1], np.int32)), True, 1e-5, "inside_sqrt")
-    x = op.add(op.multiply(x, _constant(arrays["norm.weight"])), _constant(arrays["norm.bias"]))
-    x = op.matmul(x, _constant(arrays["up.weight"]), False, True)
-    x = op.gelu(op.add(x, _constant(arrays["up.bias"])), "erf")
-    x = op.matmul(x, _constant(arrays["down.weight"]), False, True)
-    return op.add(x, _constant(arrays["down.bias"]))
 
 
 def save_corrector(corrector: Corrector, folder: Path) -> None:
@@ -118,7 +200,7 @@ def load_corrector(folder: Path) -> Corrector:
     """Read a corrector's folder.
 
     Raises:
-        BeamlessError: a file is missing or damaged, or the family is unknown.
+        BeamlessError: a file is missing or damaged, the family is unknown, or its sizes cannot be.
     """
     config_file, arrays_file = folder / "corrector.json", folder / "corrector.safetensors"
     for file in (config_file, arrays_file):
@@ -129,8 +211,7 @@ def load_corrector(folder: Path) -> Corrector:
         arrays = {name: np.asarray(a, np.float32) for name, a in load_file(arrays_file).items()}
     except Exception as error:  # safetensors and json each raise their own kinds
         raise BeamlessError(f"the corrector in {folder} is damaged ({error})") from None
-    if config.family not in FAMILIES:
-        raise BeamlessError(f"corrector family {config.family!r} is none of {', '.join(FAMILIES)}")
+    check_config(config)
     expected = shapes_of(config)
     for name in sorted(expected | arrays):
         array = arrays.get(name, np.empty(0))
@@ -139,7 +220,3 @@ def load_corrector(folder: Path) -> Corrector:
                 f"the corrector in {folder} is damaged (its {name}); train it again"
             )
     return Corrector(config, arrays)
-
-
-def _constant(array: np.ndarray) -> Node:
-    return op.constant(np.asarray(array, np.float32))

@@ -4,11 +4,20 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as op
 
-from beamless.models.corrector import Corrector, shift_of
+from beamless.models.corrector import CANDIDATES, Corrector
+from beamless.models.corrector_graphs import (
+    Likeliest,
+    doubt_of,
+    down_of,
+    layer_of,
+    rerank_of,
+    scores_of,
+    seen,
+)
 from beamless.models.graphs import decoder_body, graph_input, graph_output, project
 from beamless.models.whisper import Checkpoint
 
-TOP_K = 8
+TOP_K = CANDIDATES
 SUPPRESSED = -1e9  # stands in for minus infinity, which times zero is not a number
 
 
@@ -23,11 +32,13 @@ def corrected_graph(
 
     Inputs: those of the step (``graphs.decoder_graph``); ``first`` [1], 1 where the token to
     come opens the text; ``strength`` [1], 1 to correct and 0 to decode greedily; ``history``
-    [W, d], the hidden states of the steps before; and those of ``_timestamp_rules``.
+    [W, d], the hidden states of the steps before; those of ``_timestamp_rules``; and, for the
+    family ``rerank``, ``text_position`` [1], how many tokens of text stand before the one to come.
 
     Outputs: ``top_tokens`` [K] (int32) and ``top_logprobs`` [K], best first; ``no_speech_prob``
-    [1]; ``hidden`` [1, 1, d], as the decoder gave it; and the step's present keys and values and
-    alignment. The full logits never leave the graph.
+    [1]; ``hidden`` [1, 1, d], as the decoder gave it; the step's present keys and values and
+    alignment; and, where the corrector has a gate, ``doubt`` [1], the probability that the
+    corrected choice is wrong. The full logits never leave the graph.
     """
     inputs, hidden, others = decoder_body(checkpoint, capacity)
     vocabulary = checkpoint.sizes.vocabulary
@@ -36,8 +47,16 @@ def corrected_graph(
     history_shape = [corrector.config.history, checkpoint.sizes.width]
     history = graph_input(history_shape, np.float32, "history")
 
-    moved = op.add(hidden, op.multiply(strength, shift_of(corrector, hidden, history)))
-    logits = op.reshape(project(checkpoint, moved), np.array([vocabulary]), special_zero=False)
+    config, moved, layer = corrector.config, hidden, None
+    if config.family != "rerank":
+        layer = layer_of(corrector, hidden, history)
+        added = op.multiply(strength, down_of(corrector, layer))
+    if config.family == "shift":
+        moved = op.add(hidden, added)
+    logits = project(checkpoint, moved)
+    if config.family == "dense":
+        logits = op.add(logits, added)
+    logits = op.reshape(logits, np.array([vocabulary]), special_zero=False)
     no_speech_logit = op.gather(logits, _ints([no_speech]), op.constant(np.int32(0)))
     no_speech_prob = op.exp(op.subtract(no_speech_logit, _log_sum_exp(logits)))
 
@@ -45,17 +64,51 @@ def corrected_graph(
     begin = _bias(vocabulary, checkpoint.begin_suppress_tokens)
     logits = op.add(logits, op.add(always, op.multiply(begin, first)))
     logits, rules = _timestamp_rules(logits, no_timestamps, vocabulary)
-    k = op.constant(np.int32(TOP_K))
+    k = op.constant(np.int32(config.candidates or TOP_K))
     top = op.topk(logits, k, 0, "max", "value", index_element_type="i32")
-    logprobs = op.subtract(top.output(0), _log_sum_exp(logits))
+    total = _log_sum_exp(logits)
+    tokens, logprobs = top.output(1), op.subtract(top.output(0), total)
+    if config.family == "rerank":
+        rules.append(graph_input([1], np.float32, "text_position"))
+        likeliest = Likeliest(tokens, top.output(0), total)
+        embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
+        embedded = op.gather(op.constant(embedding), tokens, op.constant(np.int32(0)))
+        scores = scores_of(likeliest, first, rules[-1])
+        added, layer = rerank_of(corrector, seen(corrector, hidden, history), embedded, scores)
+        tokens, logprobs = _reordered(likeliest, op.multiply(strength, added))
     outputs = [
-        graph_output(top.output(1), "top_tokens"),
+        graph_output(tokens, "top_tokens"),
         graph_output(logprobs, "top_logprobs"),
         graph_output(no_speech_prob, "no_speech_prob"),
         graph_output(hidden, "hidden"),
         *others,
     ]
+    if config.gate:
+        outputs.append(graph_output(doubt_of(corrector, layer), "doubt"))
     return ov.Model(outputs, [*inputs, first, strength, history, *rules], "corrected")
+
+
+def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node]:
+    """Add to the candidates' logits [K]; return their ids and log-probabilities, best first.
+
+    The tokens that are no candidates keep their share of the sum, and are never chosen. Ties keep
+    the candidates' order.
+    """
+    logits = op.add(likeliest.logits, added)
+    axis = _ints([0])
+    highest = op.maximum(
+        op.reduce_max(logits, axis, keep_dims=True),
+        op.reduce_max(likeliest.logits, axis, keep_dims=True),
+    )
+    before = op.reduce_sum(op.exp(op.subtract(likeliest.logits, highest)), axis, keep_dims=True)
+    others = op.subtract(op.exp(op.subtract(likeliest.log_sum_exp, highest)), before)
+    others = op.maximum(others, op.constant(np.float32(0)))
+    after = op.reduce_sum(op.exp(op.subtract(logits, highest)), axis, keep_dims=True)
+    total = op.add(highest, op.log(op.add(others, after)))
+    count = op.constant(np.int32(logits.get_output_shape(0)[0]))
+    best = op.topk(logits, count, 0, "max", "value", index_element_type="i32", stable=True)
+    tokens = op.gather(likeliest.tokens, best.output(1), op.constant(np.int32(0)))
+    return tokens, op.subtract(best.output(0), total)
 
 
 def _timestamp_rules(

@@ -6,16 +6,19 @@ import lightning
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from beamless.models.corrector import CorrectorConfig
 from beamless.models.whisper import Checkpoint
-from beamless.training.networks import ShiftNetwork
+from beamless.training.networks import network_of
 from beamless.training.objectives import correction_loss
 from beamless.training.steps import Batch
 
+DOUBT_WEIGHT = 0.1  # of the gate's loss, in units of the cross-entropy
+
 
 class CorrectorModule(lightning.LightningModule):
-    """Trains a shift network against a frozen output projection [V, d]."""
+    """Trains a corrector's network against a frozen output projection [V, d]."""
 
     embedding: Tensor
     always: Tensor
@@ -33,7 +36,7 @@ class CorrectorModule(lightning.LightningModule):
         seed: int,
     ) -> None:
         super().__init__()
-        self.network = ShiftNetwork(config, dropout, seed)
+        self.network = network_of(config, dropout, seed)
         self._rate, self._decay, self._kl_weight = learning_rate, weight_decay, kl_weight
         self._seed = seed
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
@@ -59,18 +62,21 @@ class CorrectorModule(lightning.LightningModule):
         logits = hidden @ self.embedding[candidates].T + self.always[candidates]
         return torch.where(first[:, None], logits + self.begin[candidates], logits)
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Return corrected and base logits [N, C] over a batch's candidates, and the targets there.
 
-        The targets are places among the candidates [N, A], filled up with -1.
+        The targets are places among the candidates [N, A], filled up with -1. Last comes the
+        gate's logit [N] that the corrected choice is wrong, where there is a gate.
         """
         candidates = self.candidates(batch)
         places = torch.searchsorted(candidates, batch.targets.clamp(min=0))
         places = torch.where(batch.targets < 0, batch.targets, places)
-        shifted = batch.hidden + self.network(batch.hidden, batch.history)
         with torch.no_grad():
             base = self.logits(batch.hidden, batch.first, candidates)
-        return self.logits(shifted, batch.first, candidates), base, places
+        corrected, doubt = self.network.correct(
+            batch, candidates, base, self.logits, self.embedding
+        )
+        return corrected, base, places, doubt
 
     def on_train_batch_start(self, batch: Batch, index: int) -> None:
         """Fix dropout and candidates by the step, so that a resumed training is the same one."""
@@ -78,17 +84,21 @@ class CorrectorModule(lightning.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """Lightning's hook."""
-        corrected, base, targets = self(batch)
+        corrected, base, targets, doubt = self(batch)
         loss = correction_loss(corrected, base, targets, batch.agrees, self._kl_weight)
+        if doubt is not None:
+            loss = loss + DOUBT_WEIGHT * doubt_loss(doubt, is_right(corrected, targets))
         self.log("loss", loss, prog_bar=True, batch_size=len(batch.targets))
         return loss
 
     def validation_step(self, batch: Batch, index: int) -> None:
         """Log the loss and how many differing steps are fixed and agreeing ones harmed."""
         size = len(batch.targets)
-        corrected, base, targets = self(batch)
+        corrected, base, targets, doubt = self(batch)
         loss = correction_loss(corrected, base, targets, batch.agrees, self._kl_weight)
-        right = (corrected.argmax(dim=1, keepdim=True) == targets).any(dim=1)
+        right = is_right(corrected, targets)
+        if doubt is not None:
+            self.log("doubt_loss", doubt_loss(doubt, right), prog_bar=True, batch_size=size)
         self.log("dev_loss", loss, prog_bar=True, batch_size=size)
         for name, value, rows in (
             ("fixed", right, ~batch.agrees),
@@ -109,6 +119,16 @@ class CorrectorModule(lightning.LightningModule):
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": schedule, "interval": "step"},
         }
+
+
+def is_right(logits: Tensor, targets: Tensor) -> Tensor:
+    """Tell for each step [N] whether the best of logits [N, C] is one of its targets [N, A]."""
+    return (logits.argmax(dim=1, keepdim=True) == targets).any(dim=1)
+
+
+def doubt_loss(doubt: Tensor, right: Tensor) -> Tensor:
+    """Return the binary cross-entropy of the gate's logits [N] against what was wrong [N]."""
+    return binary_cross_entropy_with_logits(doubt, (~right).to(doubt.dtype))
 
 
 def _bias(vocabulary: int, tokens: tuple[int, ...]) -> Tensor:

@@ -1,37 +1,183 @@
-"""The torch twins of the correctors in ``models/corrector.py``: these train, those run."""
+"""The torch twins of the correctors in ``models/corrector_graphs.py``: these train, those run.
 
-from collections.abc import Mapping
+Symbols: N steps, d width, V vocabulary, W history, m units, K candidates, F scores of a candidate,
+C tokens that a batch is normalised over.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import gelu, layer_norm, one_hot
 
-from beamless.models.corrector import Corrector, CorrectorConfig, untrained
+from beamless.models.corrector import NAMED_SCORES, Corrector, CorrectorConfig, untrained
+from beamless.models.corrector_graphs import LEAST_LOGPROB, LOGITS, NATS
+from beamless.training.steps import Batch
+
+Project = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Hidden states [N, d], first [N] and tokens [C] to their logits [N, C]."""
 
 
-class ShiftNetwork(nn.Module):
-    """Hidden states to a shift of the last one; zero until trained.
-
-    Symbols: N steps, d width, W history, m units.
-    """
+class Network(nn.Module):
+    """What all families share: the normalised states, dropout, and the gate."""
 
     def __init__(self, config: CorrectorConfig, dropout: float = 0.0, seed: int = 0) -> None:
         super().__init__()
         self.config = config
-        inputs = (config.history + 1) * config.width
-        self.norm = nn.LayerNorm(inputs)
-        self.up = nn.Linear(inputs, config.units)
-        self.down = nn.Linear(config.units, config.width)
+        self.norm = nn.LayerNorm((config.history + 1) * config.width)
         self.dropout = nn.Dropout(dropout)
+        self._build(config)
+        self.doubt = nn.Linear(config.units, 1) if config.gate else None
         load_arrays(self, untrained(config, seed).arrays)
 
-    def forward(self, hidden: Tensor, history: Tensor) -> Tensor:
-        """Return what to add to ``hidden`` [N, d], given ``history`` [N, W·d]."""
-        x = self.norm(torch.cat([hidden, history], dim=1))
-        x = self.dropout(nn.functional.gelu(self.up(self.dropout(x))))
-        shift: Tensor = self.down(x)
-        return shift
+    def _build(self, config: CorrectorConfig) -> None:
+        raise NotImplementedError
+
+    def doubted(self, layer: Tensor) -> Tensor | None:
+        """Return the logit [N] of the choice being wrong, from hidden units [N, m]; None without
+        a gate."""
+        if self.doubt is None:
+            return None
+        logit: Tensor = self.doubt(layer)[:, 0]
+        return logit
+
+    def correct(
+        self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Correct a batch.
+
+        Args:
+            batch: N steps.
+            tokens: the ids [C] that it is normalised over, sorted, all candidates among them.
+            base: the base model's logits of them [N, C].
+            project: the base model's own projection.
+            embedding: the model's token embedding [V, d].
+
+        Returns:
+            The corrected logits [N, C], and the gate's logit [N] where there is a gate.
+        """
+        raise NotImplementedError
+
+
+class ShiftNetwork(Network):
+    """Hidden states to a shift of the last one."""
+
+    def _build(self, config: CorrectorConfig) -> None:
+        self.up = nn.Linear((config.history + 1) * config.width, config.units)
+        self.down = nn.Linear(config.units, config.width)
+
+    def forward(self, hidden: Tensor, history: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return what to add to ``hidden`` [N, d], given ``history`` [N, W·d], and the gate's."""
+        layer = _layer(self, self.up, hidden, history)
+        return self.down(layer), self.doubted(layer)
+
+    def correct(
+        self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Project the moved hidden states."""
+        shift, doubt = self(batch.hidden, batch.history)
+        return project(batch.hidden + shift, batch.first, tokens), doubt
+
+
+class DenseNetwork(Network):
+    """Hidden states to what is added to the logits."""
+
+    def _build(self, config: CorrectorConfig) -> None:
+        self.up = nn.Linear((config.history + 1) * config.width, config.units)
+        self.down = nn.Linear(config.units, config.vocabulary)
+
+    def forward(
+        self, hidden: Tensor, history: Tensor, tokens: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return what to add to the logits of ``tokens`` [C], as [N, C], and the gate's."""
+        layer = _layer(self, self.up, hidden, history)
+        added = layer @ self.down.weight[tokens].T + self.down.bias[tokens]
+        return added, self.doubted(layer)
+
+    def correct(
+        self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Add to the base model's logits."""
+        added, doubt = self(batch.hidden, batch.history, tokens)
+        return base + added, doubt
+
+
+class RerankNetwork(Network):
+    """Each candidate by itself to what is added to its logit."""
+
+    def _build(self, config: CorrectorConfig) -> None:
+        units = config.units
+        self.state = nn.Linear((config.history + 1) * config.width, units)
+        self.token = nn.Linear(config.width, units, bias=False)
+        self.score = nn.Linear(NAMED_SCORES + config.candidates, units, bias=False)
+        self.up = nn.Linear(units, units)
+        self.down = nn.Linear(units, 1, bias=False)
+
+    def forward(
+        self, hidden: Tensor, history: Tensor, embedded: Tensor, scores: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return what to add to the candidates' logits [N, K], and the gate's logit.
+
+        Args:
+            hidden: [N, d]; history: [N, W·d].
+            embedded: the candidates' embeddings [N, K, d].
+            scores: what ``scores_of`` returned, [N, K, F].
+        """
+        states = self.dropout(self.norm(torch.cat([hidden, history], dim=1)))
+        state = self.state(states)[:, None]  # [N, 1, m]
+        token = self.token(layer_norm(embedded, embedded.shape[-1:]))  # [N, K, m]
+        x = self.dropout(gelu(state + token + self.score(scores) + state * token))
+        x = self.dropout(gelu(self.up(x)))
+        return self.down(x)[..., 0], self.doubted(x.mean(dim=1))
+
+    def correct(
+        self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Add to the candidates' logits and leave all others as they are."""
+        top = batch.top_ids[:, : self.config.candidates]
+        logprobs = batch.top_logprobs[:, : self.config.candidates]
+        scores = scores_of(logprobs, batch.log_sum_exp, batch.first, batch.text_position)
+        added, doubt = self(batch.hidden, batch.history, embedding[top], scores)
+        return base.scatter_add(1, torch.searchsorted(tokens, top), added), doubt
+
+
+NETWORKS: Mapping[str, type[Network]] = {
+    "shift": ShiftNetwork,
+    "rerank": RerankNetwork,
+    "dense": DenseNetwork,
+}
+
+
+def network_of(config: CorrectorConfig, dropout: float = 0.0, seed: int = 0) -> Network:
+    """Make the untrained network of a corrector's family."""
+    return NETWORKS[config.family](config, dropout, seed)
+
+
+def scores_of(
+    logprobs: Tensor, log_sum_exp: Tensor, first: Tensor, text_position: Tensor
+) -> Tensor:
+    """Return the scores [N, K, F] of candidates with log-probabilities [N, K], best first.
+
+    ``models/corrector_graphs.scores_of`` says what they are.
+    """
+    clipped = logprobs.clamp(min=LEAST_LOGPROB)
+    entropy = -(clipped.exp() * clipped).sum(dim=1, keepdim=True)
+    columns = [
+        clipped / NATS,
+        (clipped[:, :1] - clipped) / NATS,
+        entropy,
+        log_sum_exp[:, None] / LOGITS,
+        (logprobs[:, :1] + log_sum_exp[:, None]) / LOGITS,
+        first[:, None].float(),
+        torch.log1p(text_position.float())[:, None] / NATS,
+    ]
+    count = logprobs.shape[1]
+    named = torch.stack([column.expand(-1, count) for column in columns], dim=2)
+    ranks = one_hot(torch.arange(count, device=logprobs.device)).to(named.dtype)
+    return torch.cat([named, ranks.expand(len(named), -1, -1)], dim=2)
 
 
 def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray]) -> None:
@@ -39,16 +185,14 @@ def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray]) -> None:
     network.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in arrays.items()})
 
 
-def to_corrector(network: ShiftNetwork, provenance: Mapping[str, Any]) -> Corrector:
+def to_corrector(network: Network, provenance: Mapping[str, Any]) -> Corrector:
     """Take the arrays of a trained network, with where they come from."""
     arrays = {name: t.detach().cpu().numpy().copy() for name, t in network.state_dict().items()}
-    config = network.config
-    kept = CorrectorConfig(
-        config.family,
-        config.model_hash,
-        config.width,
-        config.history,
-        config.units,
-        dict(provenance),
-    )
-    return Corrector(kept, arrays)
+    return Corrector(replace(network.config, provenance=dict(provenance)), arrays)
+
+
+def _layer(network: Network, up: nn.Linear, hidden: Tensor, history: Tensor) -> Tensor:
+    """Return the hidden units [N, m] of ``shift`` and ``dense``."""
+    x = network.norm(torch.cat([hidden, history], dim=1))
+    layer: Tensor = network.dropout(gelu(up(network.dropout(x))))
+    return layer

@@ -22,7 +22,9 @@ class Batch:
         targets: the right tokens of each step [N, A], filled up with -1.
         agrees: the base model's best token is among them, [N].
         first: the step opens a text, [N].
-        top_ids: the base model's likeliest tokens, [N, K].
+        top_ids, top_logprobs: the base model's likeliest tokens, [N, K].
+        log_sum_exp: of its logits, [N].
+        text_position: how many tokens of text stand before the one to come, [N].
     """
 
     hidden: Tensor
@@ -31,6 +33,9 @@ class Batch:
     agrees: Tensor
     first: Tensor
     top_ids: Tensor
+    top_logprobs: Tensor
+    log_sum_exp: Tensor
+    text_position: Tensor
 
 
 class StepsDataset(Dataset[int]):
@@ -41,6 +46,8 @@ class StepsDataset(Dataset[int]):
         self.targets = torch.from_numpy(steps.acceptable.astype(np.int64))
         self.agrees = torch.from_numpy((steps.top_ids[:, :1] == steps.acceptable).any(axis=1))
         self.top_ids = torch.from_numpy(steps.top_ids.astype(np.int64))
+        self.top_logprobs = torch.from_numpy(steps.top_logprobs.astype(np.float32))
+        self.log_sum_exp = torch.from_numpy(steps.log_sum_exp.astype(np.float32))
         self.first = torch.zeros(len(self.targets), dtype=torch.bool)
         self.first[torch.from_numpy(steps.starts[:-1])] = True
         lengths = np.diff(steps.starts)
@@ -67,6 +74,9 @@ class StepsDataset(Dataset[int]):
             agrees=self.agrees[at],
             first=self.first[at],
             top_ids=self.top_ids[at],
+            top_logprobs=self.top_logprobs[at],
+            log_sum_exp=self.log_sum_exp[at],
+            text_position=at - self._start[at],
         )
 
     def loader(self, batch_size: int, shuffle: bool, seed: int) -> DataLoader[int]:
@@ -110,6 +120,19 @@ def read_training_steps(
         raise BeamlessError(f"these traces come from different models: {named}")
     steps = [read_steps(folder, targets, policies) for folder in folders]
     return steps, recipes[0].model, recipes[0].model_hash
+
+
+def require_candidates(parts: Sequence[Steps], candidates: int) -> None:
+    """Refuse traces that hold fewer of the likeliest tokens than a corrector judges.
+
+    Raises:
+        BeamlessError: they do.
+    """
+    for held in (part.top_ids.shape[1] for part in parts):
+        if held < candidates:
+            raise BeamlessError(
+                f"these traces hold {held} tokens a step; take --candidates {held} or less"
+            )
 
 
 def concatenate(parts: Sequence[Steps]) -> Steps:

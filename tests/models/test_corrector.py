@@ -11,11 +11,13 @@ from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import (
     Corrector,
     CorrectorConfig,
+    config_of,
     load_corrector,
     save_corrector,
-    shift_of,
+    shapes_of,
     untrained,
 )
+from beamless.models.corrector_graphs import shift_of
 from beamless.models.graphs import graph_input, graph_output
 
 CONFIG = CorrectorConfig("shift", "a" * 64, width=6, history=2, units=10, provenance={"seed": 7})
@@ -102,7 +104,56 @@ def test_an_unknown_family_is_refused(tmp_path):
     file = tmp_path / "corrector.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**content, "family": "oracle"}), encoding="utf-8")
-    with pytest.raises(BeamlessError, match="family 'oracle' is none of shift"):
+    with pytest.raises(BeamlessError, match="family 'oracle' is none of shift, rerank, dense"):
+        load_corrector(tmp_path)
+
+
+def test_a_corrector_of_before_there_were_other_families_is_read_unchanged(tmp_path):
+    corrector = random_corrector()
+    save_corrector(corrector, tmp_path)
+    file = tmp_path / "corrector.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    old = ("family", "model_hash", "width", "history", "units", "provenance")
+    file.write_text(json.dumps({name: content[name] for name in old}), encoding="utf-8")
+    loaded = load_corrector(tmp_path)
+    assert loaded.config == CONFIG
+    assert not loaded.config.gate
+    assert loaded.hash == corrector.hash
+
+
+@pytest.mark.parametrize("family", ["shift", "rerank", "dense"])
+@pytest.mark.parametrize("gate", [False, True])
+def test_every_family_survives_being_saved(tmp_path, family, gate):
+    config = config_of(family, "a" * 64, 6, 20, history=2, units=5, candidates=3, gate=gate)
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.random(shape, np.float32) for name, shape in shapes_of(config).items()}
+    save_corrector(Corrector(config, arrays), tmp_path)
+    loaded = load_corrector(tmp_path)
+    assert loaded.config == config
+    assert loaded.hash == Corrector(config, arrays).hash
+    assert ("doubt.weight" in loaded.arrays) == gate
+
+
+@pytest.mark.parametrize(
+    ("family", "sizes", "complaint"),
+    [
+        ("rerank", {}, "takes 2 to 64 candidates, not 0"),
+        ("rerank", {"candidates": 1}, "takes 2 to 64 candidates, not 1"),
+        ("rerank", {"candidates": 8, "vocabulary": 9}, "a rerank corrector has no vocabulary"),
+        ("dense", {}, "must be told the size of the vocabulary"),
+        ("dense", {"vocabulary": -1}, "vocabulary is a whole number from 0, not -1"),
+        ("shift", {"candidates": 8}, "a shift corrector has no candidates; rerank has"),
+        ("shift", {"units": 0}, "units is a whole number from 1, not 0"),
+        ("shift", {"history": "two"}, "history is a whole number from 0, not two"),
+        ("oracle", {}, "none of shift, rerank, dense"),
+    ],
+)
+def test_sizes_that_a_family_cannot_have_are_refused(tmp_path, family, sizes, complaint):
+    config = CorrectorConfig(family, "a" * 64, width=6, **sizes)
+    with pytest.raises(BeamlessError, match=complaint):
+        untrained(config)
+    save_corrector(Corrector(config, {"norm.weight": np.ones(6, np.float32)}), tmp_path)
+    with pytest.raises(BeamlessError, match=complaint):
         load_corrector(tmp_path)
 
 

@@ -6,8 +6,17 @@ import pytest
 import torch
 from openvino import opset13 as op
 
-from beamless.models.corrector import Corrector, CorrectorConfig, shift_of, untrained
-from beamless.training.networks import ShiftNetwork, load_arrays, to_corrector
+from beamless.models.corrector import Corrector, CorrectorConfig, config_of, shapes_of, untrained
+from beamless.models.corrector_graphs import shift_of
+from beamless.training.networks import (
+    NETWORKS,
+    ShiftNetwork,
+    load_arrays,
+    network_of,
+    scores_of,
+    to_corrector,
+)
+from beamless.training.steps import Batch
 
 CONFIG = CorrectorConfig("shift", "hash", width=24, history=2, units=40)
 
@@ -22,7 +31,9 @@ def trained_looking(config: CorrectorConfig) -> Corrector:
 
 def test_an_untrained_network_shifts_nothing():
     network = ShiftNetwork(CONFIG)
-    assert not network(torch.randn(3, 24), torch.randn(3, 48)).any()
+    shift, doubt = network(torch.randn(3, 24), torch.randn(3, 48))
+    assert not shift.any()
+    assert doubt is None
 
 
 @pytest.mark.parametrize("history", [0, 1, 2])
@@ -39,7 +50,7 @@ def test_torch_equals_openvino_within_a_thousandth(history):
     compiled = ov.compile_model(graph, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     ours = compiled([hidden, past])[0].reshape(-1)
     with torch.no_grad():
-        theirs = network(torch.from_numpy(hidden[0]), torch.from_numpy(past.reshape(1, -1)))
+        theirs, _ = network(torch.from_numpy(hidden[0]), torch.from_numpy(past.reshape(1, -1)))
     assert np.abs(ours - theirs.numpy().reshape(-1)).max() < 1e-3
 
 
@@ -50,3 +61,105 @@ def test_arrays_survive_the_way_through_torch():
     back = to_corrector(network, {"steps": 3})
     assert back.hash == corrector.hash
     assert back.config.provenance == {"steps": 3}
+
+
+def batch_of(steps: int, seed: int = 0) -> Batch:
+    """Random steps of a model with 24 numbers a state and 50 tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    top = torch.stack([torch.randperm(50, generator=generator)[:4] for _ in range(steps)])
+    return Batch(
+        hidden=torch.randn(steps, 24, generator=generator),
+        history=torch.randn(steps, 48, generator=generator),
+        targets=top[:, 1:2],
+        agrees=torch.zeros(steps, dtype=torch.bool),
+        first=torch.zeros(steps, dtype=torch.bool),
+        top_ids=top,
+        top_logprobs=torch.log_softmax(torch.randn(steps, 9, generator=generator), 1)
+        .sort(dim=1, descending=True)
+        .values[:, :4],
+        log_sum_exp=torch.full((steps,), 20.0),
+        text_position=torch.arange(steps),
+    )
+
+
+def correct(network, batch):
+    embedding = torch.randn(50, 24, generator=torch.Generator().manual_seed(9))
+    tokens = torch.arange(50)
+
+    def project(hidden, first, tokens):
+        return hidden @ embedding[tokens].T
+
+    base = project(batch.hidden, batch.first, tokens)
+    return base, *network.correct(batch, tokens, base, project, embedding)
+
+
+def small(family: str, gate: bool = True):
+    sizes = {"history": 2, "units": 16, "candidates": 4}
+    return config_of(family, "hash", 24, 50, gate=gate, **sizes)
+
+
+@pytest.mark.parametrize("family", list(NETWORKS))
+def test_an_untrained_network_of_any_family_changes_no_logit(family):
+    base, corrected, doubt = correct(network_of(small(family)), batch_of(5))
+    assert torch.equal(corrected, base)
+    assert doubt is not None
+    assert len(set(doubt.tolist())) == 1  # it knows nothing of any step yet
+
+
+@pytest.mark.parametrize("family", list(NETWORKS))
+def test_without_a_gate_there_is_no_doubt(family):
+    assert correct(network_of(small(family, gate=False)), batch_of(2))[2] is None
+
+
+@pytest.mark.parametrize("family", list(NETWORKS))
+def test_a_few_steps_are_learned_by_every_family(family):
+    network, batch = network_of(small(family)), batch_of(12)
+    optimizer = torch.optim.Adam(network.parameters(), 0.03)
+    for _ in range(120):
+        _, corrected, doubt = correct(network, batch)
+        loss = torch.nn.functional.cross_entropy(corrected, batch.targets[:, 0])
+        optimizer.zero_grad()
+        (loss + doubt.square().sum() * 0).backward()
+        optimizer.step()
+    assert (corrected.argmax(1) == batch.targets[:, 0]).all()
+
+
+def test_rerank_touches_the_candidates_alone():
+    network, batch = network_of(small("rerank")), batch_of(6)
+    load_arrays(network, trained_looking(network.config).arrays)
+    base, corrected, _ = correct(network, batch)
+    changed = corrected != base
+    expected = torch.zeros_like(changed).scatter(1, batch.top_ids, True)
+    assert torch.equal(changed, expected)
+
+
+def test_rerank_judges_a_candidate_by_itself():
+    """Another candidate's token makes no difference to it."""
+    network = network_of(small("rerank")).eval()
+    load_arrays(network, trained_looking(network.config).arrays)
+    rng = torch.Generator().manual_seed(4)
+    state = (torch.randn(1, 24, generator=rng), torch.randn(1, 48, generator=rng))
+    embedded = torch.randn(1, 4, 24, generator=rng)
+    scores = torch.randn(1, 4, 11, generator=rng)
+    added, _ = network(*state, embedded, scores)
+    embedded[0, 2, 0] += 1
+    other, _ = network(*state, embedded, scores)
+    assert torch.equal((added != other)[0], torch.tensor([False, False, True, False]))
+
+
+def test_a_suppressed_candidates_score_is_a_number():
+    logprobs = torch.tensor([[-0.1, -3.0, -torch.inf]])
+    scores = scores_of(logprobs, torch.tensor([20.0]), torch.tensor([True]), torch.tensor([0]))
+    assert scores.shape == (1, 3, 7 + 3)
+    assert torch.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("family", list(NETWORKS))
+def test_every_family_survives_the_way_through_torch(family):
+    config = small(family)
+    corrector = trained_looking(config)
+    network = network_of(config)
+    load_arrays(network, corrector.arrays)
+    back = to_corrector(network, {"steps": 3})
+    assert back.hash == corrector.hash
+    assert {n: a.shape for n, a in back.arrays.items()} == shapes_of(config)

@@ -1,0 +1,130 @@
+"""Correctors as OpenVINO subgraphs; ``fuse.py`` puts them into the decoder's step.
+
+Symbols are those of ``corrector.py``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from openvino import Node, Output
+from openvino import opset13 as op
+
+from beamless.models.corrector import Corrector
+
+LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e9 here and minus infinity in torch
+NATS = 4.0  # log-probabilities and margins are divided by it, so that scores are about 1
+LOGITS = 16.0  # and so are raw logits and their log-sum-exp
+
+
+@dataclass(frozen=True)
+class Likeliest:
+    """The K likeliest tokens of a step, best first, after suppression.
+
+    Attributes:
+        tokens: their ids, int32 [K].
+        logits: [K].
+        log_sum_exp: of all the vocabulary's logits, [1].
+    """
+
+    tokens: Node | Output
+    logits: Node | Output
+    log_sum_exp: Node
+
+
+def seen(corrector: Corrector, hidden: Node, history: Node) -> Node:
+    """Normalise hidden [1, 1, d] and history [W, d], oldest first, together: [1, 1, (W + 1)·d]."""
+    arrays = corrector.arrays
+    past = op.reshape(history, np.array([1, 1, -1]), special_zero=False)
+    x = _normalised(op.concat([hidden, past], axis=2))
+    return op.add(op.multiply(x, _constant(arrays["norm.weight"])), _constant(arrays["norm.bias"]))
+
+
+def layer_of(corrector: Corrector, hidden: Node, history: Node) -> Node:
+    """Return the hidden units of ``shift`` and ``dense``, [1, 1, m]."""
+    return op.gelu(_linear(corrector.arrays, "up", seen(corrector, hidden, history)), "erf")
+
+
+def down_of(corrector: Corrector, layer: Node) -> Node:
+    """Return what ``shift`` adds to a hidden state [1, 1, d], or ``dense`` to logits [1, 1, V]."""
+    return _linear(corrector.arrays, "down", layer)
+
+
+def shift_of(corrector: Corrector, hidden: Node, history: Node) -> Node:
+    """Build ``shift``: hidden [1, 1, d] and history [W, d] → what to add to hidden."""
+    return down_of(corrector, layer_of(corrector, hidden, history))
+
+
+def doubt_of(corrector: Corrector, layer: Node) -> Node:
+    """Build the gate: hidden units [..., m] → probability that the choice is wrong, [1]."""
+    logit = _linear(corrector.arrays, "doubt", layer)
+    return op.sigmoid(op.reshape(logit, np.array([1]), special_zero=False))
+
+
+def rerank_of(corrector: Corrector, state: Node, embedded: Node, scores: Node) -> tuple[Node, Node]:
+    """Build ``rerank``.
+
+    Args:
+        corrector: of that family.
+        state: what ``seen`` returned, [1, 1, (W + 1)·d].
+        embedded: the candidates' embeddings [K, d].
+        scores: what ``scores_of`` returned, [K, F].
+
+    Returns:
+        What to add to the candidates' logits [K], and the mean of their hidden units [1, m].
+    """
+    arrays = corrector.arrays
+    flat = op.reshape(state, np.array([1, -1]), special_zero=False)
+    state = _linear(arrays, "state", flat)  # [1, m]
+    token = _linear(arrays, "token", _normalised(embedded))  # [K, m]
+    x = op.add(op.add(state, token), _linear(arrays, "score", scores))
+    x = op.gelu(op.add(x, op.multiply(state, token)), "erf")
+    x = op.gelu(_linear(arrays, "up", x), "erf")
+    added = op.reshape(_linear(arrays, "down", x), np.array([-1]), special_zero=False)
+    return added, op.reduce_mean(x, op.constant(np.array([0], np.int32)), keep_dims=True)
+
+
+def scores_of(likeliest: Likeliest, first: Node, text_position: Node) -> Node:
+    """Build what is known of each candidate beside its token: [K, F].
+
+    Log-probability, margin to the best, entropy of the K, log-sum-exp and raw maximum (shape and
+    magnitude: a softmax cannot see the latter), whether the token opens the text, how many tokens
+    of text stand before it (as a logarithm), and the rank, one column for each.
+    """
+    logits, total = likeliest.logits, likeliest.log_sum_exp
+    count = int(logits.get_shape()[0])
+    logprobs = op.maximum(op.subtract(logits, total), _scalar(LEAST_LOGPROB))
+    zero = op.constant(np.array([0], np.int32))
+    best = op.gather(logprobs, zero, op.constant(np.int32(0)))
+    entropy = op.negative(op.reduce_sum(op.multiply(op.exp(logprobs), logprobs), zero, True))
+    highest = op.gather(logits, zero, op.constant(np.int32(0)))
+    columns = [
+        op.divide(logprobs, _scalar(NATS)),
+        op.divide(op.subtract(best, logprobs), _scalar(NATS)),
+        entropy,
+        op.divide(total, _scalar(LOGITS)),
+        op.divide(highest, _scalar(LOGITS)),
+        first,
+        op.divide(op.log(op.add(text_position, _scalar(1.0))), _scalar(NATS)),
+    ]
+    shape = op.constant(np.array([count], np.int32))
+    standing = [op.unsqueeze(op.broadcast(c, shape), op.constant(np.int32(1))) for c in columns]
+    return op.concat([*standing, _constant(np.eye(count))], axis=1)
+
+
+def _normalised(x: Node) -> Node:
+    return op.mvn(x, op.constant(np.array([-1], np.int32)), True, 1e-5, "inside_sqrt")
+
+
+def _linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
+    y = op.matmul(x, _constant(arrays[name + ".weight"]), False, True)
+    bias = arrays.get(name + ".bias")
+    return y if bias is None else op.add(y, _constant(bias))
+
+
+def _constant(array: np.ndarray) -> Node:
+    return op.constant(np.asarray(array, np.float32))
+
+
+def _scalar(value: float) -> Node:
+    return op.constant(np.float32(value))

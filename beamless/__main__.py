@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollout": ("beamless.data_gen.rollout:rollout", "free decoding to on-policy traces"),
     "traces": ("beamless.data_gen.trace_info:traces", "what a folder of traces holds"),
     "train": ("beamless.training.fit:train", "traces to a corrector"),
+    "rounds": ("beamless.training.rounds:rounds", "corpora to a corrected bundle, by a recipe"),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
     "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),

@@ -22,11 +22,14 @@ class LookaheadOptions:
 
     Attributes:
         margin: both tokens are tried where their log-probabilities are closer than this (nats).
+        doubt: of a corrector with a gate: they are tried where it gives its own choice at least
+            this probability of being wrong, whatever the margin.
         depth: tokens of a branch, the one in question among them.
         budget: extra decoder steps that a window may spend.
     """
 
     margin: float = 0.6
+    doubt: float = 0.3
     depth: int = 4
     budget: int = 64
 
@@ -79,14 +82,14 @@ def lookahead(
     budget = options.budget
     while True:
         depth = min(options.depth, room - len(tokens))
-        if in_question(choice, options.margin) and budget >= depth > 1:
+        if in_question(choice, options) and budget >= depth > 1:
             at = decoder.position
             before = decoder.steps
             second = explore(chooser, choice.runner_up, choice.runner_up_logprob, end, depth)
             decoder.rewind(at)
             first = explore(chooser, choice.token, choice.logprob, end, depth)
             won = better(first, second, tokens, logprobs)
-            kept = until_next_question(won, options.margin)
+            kept = until_next_question(won, options)
             if won is second:
                 decoder.put_back(second.passage)
             decoder.rewind(min(decoder.position, at + kept))
@@ -112,9 +115,11 @@ def lookahead(
     )
 
 
-def in_question(choice: Choice, margin: float) -> bool:
-    """Tell whether the two best tokens are close."""
-    return choice.logprob - choice.runner_up_logprob < margin
+def in_question(choice: Choice, options: LookaheadOptions) -> bool:
+    """Tell whether the second best token is worth a try."""
+    if choice.doubt is not None:
+        return choice.doubt >= options.doubt
+    return choice.logprob - choice.runner_up_logprob < options.margin
 
 
 def explore(chooser: Chooser, token: int, logprob: float, end: int, depth: int) -> Branch:
@@ -148,10 +153,10 @@ def mean(branch: Branch, logprobs: Sequence[float]) -> float:
     return total / (len(logprobs) + len(branch.logprobs))
 
 
-def until_next_question(branch: Branch, margin: float) -> int:
+def until_next_question(branch: Branch, options: LookaheadOptions) -> int:
     """Return how many tokens of a branch to keep: up to the first choice that is in question."""
     for index, choice in enumerate(branch.choices[: len(branch.tokens) - 1]):
-        if in_question(choice, margin):
+        if in_question(choice, options):
             return index + 1
     return len(branch.tokens)
 

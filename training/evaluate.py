@@ -1,10 +1,9 @@
 """``beamless evaluate``: every method on the same utterances, in one run, on one device."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast, get_args
 
 from beamless.data_gen.corpora import Utterance, read_corpus
 from beamless.data_gen.subset import spread
@@ -13,13 +12,14 @@ from beamless.inference.atomic import write_text_atomically
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
-from beamless.inference.methods import open_method
+from beamless.inference.methods import method_of
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
 from beamless.inference.timing import timed
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
+from beamless.training.contenders import Contender, contender, decode
 from beamless.training.report import Row, Run, print_report, write_report
 
 
@@ -40,8 +40,9 @@ def evaluate(
         bundle: a bundle's folder, or a model's name.
         corpora: corpus folders; their results are pooled, and shown one by one too.
         methods: greedy, corrected and beam1 to beam10; greedy, corrected (where the bundle has
-            a corrector) and beam5 by default. One with an audio context behind it, as in
-            beam5:full, is decoded under that.
+            a corrector) and beam5 by default. beam5-oracle takes the best of the beam's list;
+            +eos0.3 or +repeat1.15 behind a name boosts the end token or penalises repetition;
+            :short or :full behind all sets the audio context.
         limit: only so many utterances of each corpus, spread by a hash of their ids.
         language: what is spoken.
         audio_context: short or full, for methods that name none.
@@ -52,7 +53,7 @@ def evaluate(
     passed = _passed_gate(opened)
     names = methods or ["greedy", *(["corrected"] if opened.has_corrector else []), "beam5"]
     names = ["beam5" if name == "beam" else name for name in names]
-    under = {name: context_of(name, audio_context) for name in names}
+    contenders = [contender(name, audio_context) for name in names]
     work = {name_of(folder): spread(read_corpus(folder), limit) for folder in corpora}
     run = Run(
         model=opened.manifest.model["name"],
@@ -70,7 +71,7 @@ def evaluate(
     done = {(row.corpus, row.id) for row in rows}
     left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
     with progress("utterances", len(left)) as advance:
-        for new in decode_all(opened, under, language, left):
+        for new in decode_all(opened, contenders, language, left):
             rows += new
             if kept:
                 with kept.open("a", encoding="utf-8", newline="\n") as file:
@@ -85,24 +86,9 @@ def evaluate(
         kept.unlink()
 
 
-def context_of(method: str, default: AudioContext) -> AudioContext:
-    """Return the audio context that a method's name asks for, as in ``beam5:full``.
-
-    Raises:
-        BeamlessError: there is no such context.
-    """
-    _, colon, context = method.partition(":")
-    if not colon:
-        return default
-    if context not in get_args(AudioContext):
-        known = " and ".join(get_args(AudioContext))
-        raise BeamlessError(f"{method}: there is no audio context {context!r}; there are {known}")
-    return cast(AudioContext, context)
-
-
 def decode_all(
     bundle: Bundle,
-    methods: Mapping[str, AudioContext],
+    contenders: Sequence[Contender],
     language: str,
     work: Sequence[tuple[str, Utterance]],
 ) -> Iterator[list[Row]]:
@@ -113,28 +99,31 @@ def decode_all(
     """
     prompt = bundle.tokenizer.prompt(language)
     encoder = WindowEncoder(bundle)
-    encoder.prepare(set(methods.values()))
-    decoders = {name: open_method(bundle, name.partition(":")[0], prompt) for name in methods}
+    contexts = {one.audio_context for one in contenders}
+    encoder.prepare(contexts)
+    methods = {name: method_of(bundle, name) for name in {one.method for one in contenders}}
     for corpus, utterance in work:
         samples = load_audio(utterance.audio)
         if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
             console().print(f"left out {utterance.id}: longer than 30 s")
             yield []
             continue
-        encoded = {context: timed(encoder, samples, context) for context in set(methods.values())}
+        encoded = {context: timed(encoder, samples, context) for context in contexts}
         rows = []
-        for name, decode in decoders.items():
-            cross_kv, encoding = encoded[methods[name]]
-            hypothesis, decoding = timed(decode, cross_kv)
+        for one in contenders:
+            cross_kv, encoding = encoded[one.audio_context]
+            found, decoding = timed(decode, one, methods[one.method], cross_kv, prompt)
             tokenizer = bundle.tokenizer
-            errors = errors_of(hypothesis.tokens, utterance.text, tokenizer, language)
+            counted = [errors_of(h.tokens, utterance.text, tokenizer, language) for h in found]
+            best = min(range(len(found)), key=lambda rank: counted[rank].total)
+            hypothesis, errors = found[best], counted[best]
             rows.append(
                 Row(
                     corpus=corpus,
                     id=utterance.id,
                     speaker=utterance.speaker,
                     duration=len(samples) / SAMPLE_RATE,
-                    method=name,
+                    method=one.name,
                     reference=utterance.text,
                     hypothesis=tokenizer.decode(hypothesis.tokens).strip(),
                     substitutions=errors.substitutions,

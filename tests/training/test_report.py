@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from beamless.inference.errors import BeamlessError
-from beamless.training.evaluate import _open_out, _rows_of, context_of
+from beamless.training.contenders import contender
+from beamless.training.evaluate import _open_out, _rows_of
 from beamless.training.report import Row, Run, report, write_report
 
 RUN = Run("tiny.en", "hash", ("toy",), "CPU", "en", ("greedy", "corrected", "beam5"), None, True)
@@ -45,11 +46,30 @@ def rows() -> list[Row]:
     return made
 
 
-def test_a_method_may_name_its_audio_context():
+def test_a_contender_may_name_its_audio_context():
     names = ("beam5", "beam5:full", "lookahead:short")
-    assert [context_of(name, "short") for name in names] == ["short", "full", "short"]
-    with pytest.raises(BeamlessError, match=r"no audio context 'half'; there are short and full"):
-        context_of("beam5:half", "short")
+    found = [contender(name, "short") for name in names]
+    assert [one.audio_context for one in found] == ["short", "full", "short"]
+    assert [one.method for one in found] == ["beam5", "beam5", "lookahead"]
+
+
+def test_a_contender_may_change_how_tokens_are_chosen():
+    both = contender("greedy+eos0.3+repeat1.15", "full")
+    assert (both.method, both.audio_context) == ("greedy", "full")
+    assert (both.options.eos_boost, both.options.repetition_penalty) == (0.3, 1.15)
+    assert contender("greedy", "full").options.plain
+
+
+def test_an_oracle_needs_a_list():
+    assert contender("beam5-oracle", "short").oracle
+    with pytest.raises(BeamlessError, match="only a beam has a list"):
+        contender("greedy-oracle", "short")
+
+
+@pytest.mark.parametrize("name", ["", "beam5:half", "greedy+eos", "greedy+loud1", "beam 5"])
+def test_a_name_that_means_nothing_is_refused(name):
+    with pytest.raises(BeamlessError, match="cannot be evaluated"):
+        contender(name, "short")
 
 
 def test_errors_are_pooled_over_words():

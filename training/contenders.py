@@ -1,0 +1,73 @@
+"""What an evaluation compares, by name: a method, and what is changed about it.
+
+``beam5``, as ``beamless transcribe --method`` knows it; ``beam5-oracle``, the hypothesis of the
+beam's list with the fewest word errors, which shows how much room there is; ``greedy+eos0.3``, the
+end token ahead by so many nats; ``greedy+repeat1.15``, with this repetition penalty; each of them
+under another audio context with ``:short`` or ``:full`` behind it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from beamless.inference.decoder import CrossKV
+from beamless.inference.errors import BeamlessError
+from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.methods import Method
+from beamless.inference.options import AudioContext
+from beamless.inference.sampling import TokenOptions
+
+ORACLE = "-oracle"
+_NAME = re.compile(
+    r"(?P<method>[a-z]+(?:-lookahead)?\d*)(?P<oracle>-oracle)?"
+    r"(?:\+eos(?P<eos>\d+(?:\.\d+)?))?(?:\+repeat(?P<repeat>\d+(?:\.\d+)?))?"
+    r"(?::(?P<context>short|full))?"
+)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to decode.
+
+    Attributes:
+        name: as it was asked for.
+        method: as ``inference.methods`` names it.
+        options: how tokens are chosen.
+        audio_context: how much the encoder sees.
+        oracle: take the hypothesis with the fewest errors instead of the best one.
+    """
+
+    name: str
+    method: str
+    options: TokenOptions
+    audio_context: AudioContext
+    oracle: bool
+
+
+def contender(name: str, audio_context: AudioContext) -> Contender:
+    """Read a name; ``audio_context`` is for those that name none.
+
+    Raises:
+        BeamlessError: it cannot be read, or an oracle is asked of a method without a list.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        known = "a method, as beam5, and what is changed, as +eos0.3, +repeat1.1, -oracle, :full"
+        raise BeamlessError(f"{name!r} cannot be evaluated; a name is {known}")
+    method = "beam5" if found["method"] == "beam" else found["method"]
+    if found["oracle"] and not method.startswith("beam"):
+        raise BeamlessError(f"{name}: only a beam has a list for an oracle to choose from")
+    options = TokenOptions(
+        eos_boost=float(found["eos"] or 0), repetition_penalty=float(found["repeat"] or 1)
+    )
+    context = cast(AudioContext, found["context"] or audio_context)
+    return Contender(name, method, options, context, bool(found["oracle"]))
+
+
+def decode(
+    contender: Contender, method: Method, cross_kv: CrossKV, prompt: Sequence[int]
+) -> list[Hypothesis]:
+    """Decode a window; where an oracle chooses, return all that it may choose from."""
+    found = method.decode(cross_kv, prompt, contender.options)
+    return found if contender.oracle else found[:1]

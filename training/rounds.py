@@ -1,0 +1,177 @@
+"""``beamless rounds``: corpora to a bundle: collect, train, and learn from the own mistakes.
+
+Round 0 learns from the target's own prefixes (teacher forcing). Each further round lets the
+corrector of the round before decode freely, labels every prefix that it visits with the tokens
+that are best there (optimal completion, Sabour et al. 2019), and trains again on all there is.
+The round with the fewest word errors on the dev set is kept.
+
+The recipes in ``training/configs/`` are this function's arguments.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from beamless.data_gen.collect import collect
+from beamless.data_gen.rollout import rollout
+from beamless.data_gen.traces import TargetKind
+from beamless.inference.atomic import write_text_atomically
+from beamless.inference.counts import require_positive
+from beamless.inference.errors import BeamlessError
+from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
+from beamless.inference.progress import console
+from beamless.models.bundle import open_bundle
+from beamless.models.corrector import Family, load_corrector
+from beamless.models.export import export
+from beamless.models.parity_record import require_parity
+from beamless.training.fit import train
+from beamless.training.parity import check
+
+GATE_CLIPS = 8  # of each round's bundle: the model itself was checked on more
+
+
+def rounds(
+    corpora: list[Path],
+    out: Path,
+    *,
+    model: str = "tiny.en",
+    dev: list[Path] = [],  # noqa: B006
+    limit: int | None = None,
+    dev_limit: int | None = 100,
+    rounds: int = 1,
+    target: TargetKind = "best",
+    audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
+    language: str = "en",
+    beam_size: int = 5,
+    workers: int = 1,
+    family: Family = "shift",
+    history: int = 1,
+    units: int | None = None,
+    gate: bool = True,
+    epochs: int = 3,
+    batch_size: int = 256,
+    learning_rate: float = 5e-4,
+    weight_decay: float = 0.01,
+    dropout: float = 0.1,
+    kl_weight: float = 0.3,
+    seed: int = 0,
+) -> None:
+    """Make a corrected bundle out of corpora; a stopped run goes on where it was.
+
+    Args:
+        corpora: what to learn from.
+        out: a folder for all that is made; corrector and bundle are in it when it is done.
+        model: the Whisper to correct, past 'beamless check'.
+        dev: corpora of other speakers, to choose the epoch and the round by.
+        limit: only so many utterances of each corpus.
+        dev_limit: only so many utterances of each dev corpus.
+        rounds: on-policy rounds after the first training.
+        target: what to steer to.
+        audio_context: short or full, as the bundle will be used.
+        language: what is spoken.
+        beam_size: of the beam whose list the target is chosen from.
+        workers: how many processes collect.
+        family: shift, rerank or dense.
+        history: hidden states of earlier steps that the corrector sees.
+        units: its hidden units; the family's own number by default.
+        gate: let it tell how likely its choice is wrong, for look-ahead.
+        epochs: times through all traces, in each round.
+        batch_size: steps in a batch.
+        learning_rate: of AdamW, at the start.
+        weight_decay: of AdamW.
+        dropout: on the network's input and hidden units.
+        kl_weight: pull towards the base model where it agrees with the target.
+        seed: of weights and order.
+    """
+    require_positive(epochs=epochs, batch_size=batch_size, beam_size=beam_size)
+    if rounds < 0:
+        raise BeamlessError(f"there are no {rounds} rounds; 0 is teacher forcing alone")
+    if not dev:
+        raise BeamlessError("name corpora of other speakers to choose the epoch by, with --dev")
+    names = names_of(corpora)
+    require_parity(open_bundle(model))
+    traces = {name: out / "traces" / name for name in names}
+    for name, corpus in names.items():
+        console().rule(f"collect {name}")
+        collect(
+            corpus,
+            traces[name],
+            targets=[target],
+            model=model,
+            language=language,
+            beam_size=beam_size,
+            audio_context=audio_context,
+            limit=limit,
+            workers=workers,
+        )
+    visited: list[Path] = []
+    for number in range(rounds + 1):
+        here = out / f"round-{number}"
+        if number:
+            before = str(out / f"round-{number - 1}" / "bundle")
+            for name, corpus in names.items():
+                console().rule(f"round {number}: roll out {name}")
+                visited.append(here / "rollouts" / name)
+                rollout(corpus, traces[name], visited[-1], model=before, target=target, limit=limit)
+        if not (here / "corrector" / "corrector.json").is_file():
+            console().rule(f"round {number}: train")
+            train(
+                [*traces.values(), *visited],
+                here / "corrector",
+                model=model,
+                targets=[target],
+                policies=["teacher_forced", "on_policy"],
+                dev=dev,
+                dev_limit=dev_limit,
+                audio_context=audio_context,
+                language=language,
+                family=family,
+                history=history,
+                units=units,
+                gate=gate,
+                epochs=epochs,
+                batch_size=batch_size,
+                learning_rate=learning_rate,
+                weight_decay=weight_decay,
+                dropout=dropout,
+                kl_weight=kl_weight,
+                seed=seed,
+            )
+        _bundle(model, here)
+    _keep_best(model, out, rounds)
+
+
+def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
+    """Name corpora by their last two folders.
+
+    Raises:
+        BeamlessError: two have the same name.
+    """
+    names = {"-".join(corpus.resolve().parts[-2:]): corpus for corpus in corpora}
+    if len(names) < len(corpora):
+        raise BeamlessError("two of the corpora have the same name; rename a folder of one")
+    return names
+
+
+def _bundle(model: str, here: Path) -> None:
+    bundle = here / "bundle"
+    if not (bundle / "bundle.json").is_file():
+        export(model, bundle, corrector=here / "corrector")
+    if not (bundle / "parity.json").is_file():
+        check(str(bundle), limit=GATE_CLIPS, beam=False)
+
+
+def _keep_best(model: str, out: Path, rounds: int) -> None:
+    rates = {}
+    for number in range(rounds + 1):
+        config = load_corrector(out / f"round-{number}" / "corrector").config
+        rates[number] = float(config.provenance["dev_wer"])
+        console().print(f"round {number}: dev WER {rates[number]:.2%}")
+    best = min(rates, key=lambda number: (rates[number], number))
+    chosen = out / f"round-{best}"
+    write_text_atomically(out / "rounds.json", json.dumps({"dev_wer": rates, "kept": best}) + "\n")
+    for name in ("corrector", "bundle"):
+        if not (out / name).exists():
+            shutil.copytree(chosen / name, out / name, ignore=shutil.ignore_patterns("checkpoints"))
+    console().print(f"kept round {best}: {out / 'bundle'}")

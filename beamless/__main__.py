@@ -18,6 +18,7 @@ from beamless.inference.errors import BeamlessError
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
     "transcribe": ("beamless.transcribe:transcribe", "recordings to text"),
+    "serve": ("beamless.serve:serve", "an OpenAI-compatible server, and a page to try it"),
     "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
     "texts": ("beamless.data_gen.texts:texts", "sentences to be spoken, from many sources"),
     "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
@@ -29,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "traces": ("beamless.data_gen.trace_info:traces", "what a folder of traces holds"),
     "train": ("beamless.training.fit:train", "traces to a corrector"),
     "rounds": ("beamless.training.rounds:rounds", "corpora to a corrected bundle, by a recipe"),
+    "corrector": (
+        "beamless.models.corrector_info:corrector",
+        "what a corrector is and costs a step",
+    ),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
     "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),

@@ -95,10 +95,15 @@ def _check(
         raise BeamlessError(f"{folder} exists; name another folder or remove it first")
     check_capacity(capacity, checkpoint.sizes.text_positions)
     if corrector is not None:
-        _check_match(checkpoint, corrector)
+        check_match(checkpoint, corrector)
 
 
-def _check_match(checkpoint: Checkpoint, corrector: Corrector) -> None:
+def check_match(checkpoint: Checkpoint, corrector: Corrector) -> None:
+    """Refuse a corrector of another model.
+
+    Raises:
+        BeamlessError: the hash is another one, or a size.
+    """
     if corrector.config.model_hash != checkpoint.hash:
         raise BeamlessError(
             f"this corrector was trained on another model ({corrector.config.model_hash[:12]}) "
@@ -149,7 +154,7 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
         BeamlessError: the corrector was trained on another model.
     """
     capacity = bundle.manifest.capacity
-    _check_match(checkpoint, corrector)
+    check_match(checkpoint, corrector)
     special = (bundle.tokenizer.no_speech, bundle.tokenizer.no_timestamps)
     graph = corrected_graph(checkpoint, corrector, capacity, *special)
     compiled = compile_model(

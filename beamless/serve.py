@@ -1,0 +1,82 @@
+"""``beamless serve``: models and voices by name, to a server.
+
+The server is in ``inference``, which knows no voices; this front door hands them in.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import console
+from beamless.inference.server.options import ServerOptions
+from beamless.models.bundle import open_bundle
+
+if TYPE_CHECKING:
+    from beamless.inference.server.models import Speaker
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    *,
+    models: list[str] = ["tiny.en"],  # noqa: B006 - never changed
+    voices: list[str] = [],  # noqa: B006
+    methods: list[str] = [],  # noqa: B006
+    device: str = "CPU",
+    options: ServerOptions = ServerOptions(),  # noqa: B008 - frozen
+) -> None:
+    """Answer transcription requests as OpenAI's interface has them, and show a page to try it.
+
+    Args:
+        models: bundles' folders or models' names; NAME=PLACE serves one by another name.
+        voices: what says text, such as joe, a Piper file or kokoro:VOICES; NAME=PLACE here too.
+        methods: what clients may choose from, the first by default: the bundle's own, greedy and
+            beam5 without it.
+        device: an OpenVINO device.
+        options: where to listen, whom to answer, and how much to take.
+    """
+    try:
+        from beamless.inference.server.app import create_app
+        from beamless.inference.server.models import Offer, listeners_of, name_and_place
+        from beamless.inference.server.run import run
+    except ImportError as error:
+        raise BeamlessError(
+            f'serving needs {error.name}; run: pip install "beamless[serve]"'
+        ) from None
+    options = replace(options, api_key=options.api_key or os.environ.get("BEAMLESS_API_KEY", ""))
+    terminal = console()
+    named = [name_and_place(model) for model in models]
+    bundles = {name: open_bundle(place, device) for name, place in named}
+    offer = Offer(listeners_of(bundles, methods), speakers_of(voices))
+    if options.host not in LOOPBACK and not options.api_key:
+        terminal.print(
+            f"anyone who reaches {options.host} may use this server: set BEAMLESS_API_KEY",
+            style="bold red",
+        )
+
+    def on_start(port: int) -> None:
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        terminal.print(f"listening at http://{host}:{port} – Ctrl-C stops it")
+
+    run(create_app(offer, options), options, on_start)
+
+
+def speakers_of(voices: list[str]) -> "dict[str, Speaker]":
+    """Load voices by their names, ``NAME=PLACE`` or ``PLACE``.
+
+    Raises:
+        BeamlessError: a voice is not to be had, or its name cannot stand in an address.
+    """
+    from beamless.data_gen.voices import load_voice
+    from beamless.inference.server.models import Speaker, check_name
+
+    found = {}
+    for voice in voices:
+        name, equals, place = voice.partition("=")
+        if not equals:
+            name, place = (Path(voice).stem if voice.endswith(".onnx") else voice), voice
+        check_name(name)
+        found[name] = Speaker(name, load_voice(place))
+    return found

@@ -1,0 +1,1 @@
+"""Beamless as a server: OpenAI's audio interface, live streams, and a page to try it."""

@@ -20,7 +20,8 @@ from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
 from beamless.training.contenders import Contender, contender, decode
-from beamless.training.report import Row, Run, print_report, write_report
+from beamless.training.report import Row, Run, print_report
+from beamless.training.report_files import write_report
 
 
 def evaluate(
@@ -47,7 +48,8 @@ def evaluate(
         language: what is spoken.
         audio_context: short or full, for methods that name none.
         device: an OpenVINO device.
-        out: a folder for utterances.csv and report.json; a stopped run goes on from there.
+        out: a folder for report.json, report.md, report.png and utterances.csv; a stopped run goes
+            on from there.
     """
     opened = open_bundle(bundle, device)
     passed = _passed_gate(opened)

@@ -1,17 +1,26 @@
-"""An evaluation's numbers: from one row an utterance and method to a table, JSON and CSV."""
+"""An evaluation's numbers: from one row an utterance and method to a table."""
 
-import csv
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
-from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.progress import screen
 from beamless.training.metrics import GapClosed, bootstrap_gap_closed
+
+COLUMNS = (
+    "WER",
+    "sub",
+    "ins",
+    "del",
+    "better/worse",
+    "steps",
+    "ms/step",
+    "seconds",
+    "to capacity",
+    "gap closed",
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,17 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def compared(rows: Sequence[Row], first: str, method: str) -> dict[str, int]:
+    """Count the utterances in which a method makes fewer, more and as many errors as the first."""
+    before = {(row.corpus, row.id): row.errors for row in rows if row.method == first}
+    change = [row.errors - before[row.corpus, row.id] for row in rows if row.method == method]
+    return {
+        "improved": sum(errors < 0 for errors in change),
+        "harmed": sum(errors > 0 for errors in change),
+        "unchanged": change.count(0),
+    }
+
+
 def gap_closed(rows: Sequence[Row], method: str, beam: str = "beam5") -> GapClosed | None:
     """Return the share of the gap from greedy to the beam that a method closes.
 
@@ -114,38 +134,41 @@ def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
     for method, gap in gaps.items():
         if gap is not None:
             content["methods"][method]["gap_closed"] = gap._asdict()
+        content["methods"][method] |= compared(rows, run.methods[0], method)
     corrected = gaps.get("corrected")
     content["gap_closed"] = corrected._asdict() if corrected else None
     return content
 
 
-def write_report(rows: Sequence[Row], run: Run, out: Path) -> None:
-    """Write ``utterances.csv`` and ``report.json`` into a folder."""
-    with (
-        replaced_atomically(out / "utterances.csv") as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    content = report(rows, run)
-    if len(run.corpora) > 1:
-        content["by_corpus"] = {name: report(part, run) for name, part in _parts(rows, run).items()}
-    write_text_atomically(out / "report.json", json.dumps(content, indent=2) + "\n")
-
-
 def print_report(rows: Sequence[Row], run: Run) -> None:
     """Print a table for each corpus, and one for all together."""
     output = screen()
-    parts = _parts(rows, run)
+    parts = parts_of(rows, run)
     for name, part in parts.items():
         output.print(_table(report(part, run), name))
     if len(parts) > 1:
         output.print(_table(report(rows, run), "all"))
 
 
-def _parts(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:
+def parts_of(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:
+    """Split the rows by corpus."""
     return {name: [row for row in rows if row.corpus == name] for name in run.corpora}
+
+
+def cells(figures: Mapping[str, Any]) -> list[str]:
+    """Return one method's line of a table, as ``COLUMNS`` has it."""
+    return [
+        f"{figures['wer']:.2%}",
+        str(figures["substitutions"]),
+        str(figures["insertions"]),
+        str(figures["deletions"]),
+        f"{figures['improved']}/{figures['harmed']}",
+        str(figures["steps"]),
+        f"{figures['ms_per_step']:.1f}",
+        f"{figures['seconds']:.1f}",
+        str(figures["capacity_hits"]),
+        _gap(figures.get("gap_closed")),
+    ]
 
 
 def _table(content: dict[str, Any], name: str) -> Table:
@@ -154,33 +177,11 @@ def _table(content: dict[str, Any], name: str) -> Table:
     )
     title = f"{content['model']} on {content['device']}, {name}: {about}"
     table = Table(title=title, title_justify="left")
-    columns = (
-        "WER",
-        "sub",
-        "ins",
-        "del",
-        "steps",
-        "ms/step",
-        "seconds",
-        "to capacity",
-        "gap closed",
-    )
     table.add_column("method", no_wrap=True)
-    for column in columns:
+    for column in COLUMNS:
         table.add_column(column, justify="right")
     for method, figures in content["methods"].items():
-        table.add_row(
-            method,
-            f"{figures['wer']:.2%}",
-            str(figures["substitutions"]),
-            str(figures["insertions"]),
-            str(figures["deletions"]),
-            str(figures["steps"]),
-            f"{figures['ms_per_step']:.1f}",
-            f"{figures['seconds']:.1f}",
-            str(figures["capacity_hits"]),
-            _gap(figures.get("gap_closed")),
-        )
+        table.add_row(method, *cells(figures))
     return table
 
 

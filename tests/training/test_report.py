@@ -9,7 +9,10 @@ import pytest
 from beamless.inference.errors import BeamlessError
 from beamless.training.contenders import contender
 from beamless.training.evaluate import _open_out, _rows_of
-from beamless.training.report import Row, Run, report, write_report
+from beamless.training.report import Row, Run, report
+from beamless.training.report_files import write_report
+from beamless.training.report_page import markdown
+from beamless.training.report_picture import errors_by_place
 
 RUN = Run("tiny.en", "hash", ("toy",), "CPU", "en", ("greedy", "corrected", "beam5"), None, True)
 ROW = Row(
@@ -129,3 +132,25 @@ def test_another_run_in_the_same_folder_is_refused(tmp_path):
     _open_out(tmp_path / "out", RUN)
     with pytest.raises(BeamlessError, match="no run like this one"):
         _open_out(tmp_path / "out", replace(RUN, device="GPU"))
+
+
+def test_a_page_shows_what_was_mended_and_what_was_harmed():
+    harmed = replace(ROW, id="h", method="corrected", substitutions=4, hypothesis="all of it wrong")
+    beam = replace(ROW, id="h", method="beam5")
+    page = markdown([*rows(), replace(ROW, id="h"), harmed, beam], RUN)
+    assert "## What corrected mends most" in page
+    assert "all of it wrong" in page.partition("## What corrected harms most")[2]
+
+
+def test_better_and_worse_are_counted_in_utterances():
+    figures = report(rows(), RUN)["methods"]["corrected"]
+    assert (figures["improved"], figures["harmed"], figures["unchanged"]) == (10, 0, 0)
+
+
+def test_an_error_is_found_in_its_fifth_of_the_sentence():
+    row = replace(ROW, reference="we all go home now", hypothesis="we all go home then")
+    assert errors_by_place([row]).tolist() == [0, 0, 0, 0, 1]
+
+
+def test_noise_has_no_place_in_a_sentence():
+    assert not errors_by_place([replace(ROW, reference="", hypothesis="Thank you.")]).any()

@@ -1,0 +1,55 @@
+"""An evaluation as a page: the tables, and the texts that a method mended and harmed most."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from beamless.training.report import COLUMNS, Row, Run, cells, parts_of, report
+
+EXAMPLES = 5
+
+
+def markdown(rows: Sequence[Row], run: Run) -> str:
+    """Return ``report.md``."""
+    parts = parts_of(rows, run)
+    lines = [f"# {run.model}, {run.device}", ""]
+    for name, part in parts.items():
+        lines += [f"## {name}", "", *_table(report(part, run)), ""]
+    if len(parts) > 1:
+        lines += ["## All", "", *_table(report(rows, run)), ""]
+    for method in run.methods[1:]:
+        lines += _examples(rows, run.methods[0], method)
+    return "\n".join(lines)
+
+
+def _table(content: Mapping[str, Any]) -> Iterator[str]:
+    about = f"{content['utterances']} utterances, {content['hours']:.2f} h"
+    yield f"{about}, {content['words']} words."
+    yield ""
+    yield "| method | " + " | ".join(COLUMNS) + " |"
+    yield "| --- |" + " ---: |" * len(COLUMNS)
+    for method, figures in content["methods"].items():
+        yield f"| {method} | " + " | ".join(cells(figures)) + " |"
+
+
+def _examples(rows: Sequence[Row], first: str, method: str) -> list[str]:
+    """Show the utterances in which a method's errors differ most from the first method's."""
+    before = {(row.corpus, row.id): row for row in rows if row.method == first}
+    pairs = [(before[row.corpus, row.id], row) for row in rows if row.method == method]
+    pairs = [(a, b) for a, b in pairs if a.errors != b.errors]
+    pairs.sort(key=lambda pair: pair[1].errors - pair[0].errors)
+    mended = [pair for pair in pairs[:EXAMPLES] if pair[1].errors < pair[0].errors]
+    harmed = [pair for pair in pairs[::-1][:EXAMPLES] if pair[1].errors > pair[0].errors]
+    lines = []
+    for title, chosen in (("mends", mended), ("harms", harmed)):
+        if chosen:
+            lines += [f"## What {method} {title} most", ""]
+        for a, b in chosen:
+            lines += [
+                f"* `{b.id}` ({b.corpus}), {a.errors} errors to {b.errors}",
+                f"  * reference: {b.reference}",
+                f"  * {first}: {a.hypothesis}",
+                f"  * {method}: {b.hypothesis}",
+            ]
+        if chosen:
+            lines.append("")
+    return lines

@@ -1,0 +1,101 @@
+"""An evaluation as a picture: what each method costs, what it gains, and where in a sentence."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from beamless.data_gen.word_errors import normalize
+from beamless.inference.atomic import replaced_atomically
+from beamless.training.report import Row, Run, parts_of, report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FIFTHS = 5
+MARKERS = "osD^vP*X<>"
+
+
+def draw_report(rows: Sequence[Row], run: Run, path: Path) -> None:
+    """Write a PNG of three pictures, readable in grey."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    _errors_against_steps(left, report(rows, run)["methods"])
+    _gaps(middle, {name: report(part, run) for name, part in parts_of(rows, run).items()})
+    _places(right, rows, run)
+    utterances = len({(row.corpus, row.id) for row in rows})
+    title = f"{run.model} on {run.device}, {', '.join(run.corpora)}: {utterances} utterances"
+    figure.suptitle(title, fontsize=9)
+    with replaced_atomically(path) as temporary:
+        figure.savefig(temporary, dpi=130)
+
+
+def _errors_against_steps(axes: "Axes", methods: Mapping[str, Any]) -> None:
+    for number, (name, figures) in enumerate(methods.items()):
+        point = (figures["steps"], 100 * figures["wer"])
+        axes.scatter(*point, s=50, marker=MARKERS[number % len(MARKERS)], color="0.2")
+        axes.annotate(name, point, (6, 4), textcoords="offset points", fontsize=7)
+    axes.set(xlabel="decoder steps (a beam's steps decode several at once)")
+    axes.set(ylabel="word error rate, %")
+    axes.grid(color="0.9")
+
+
+def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the share of the gap closed, with its interval, for each corpus and method."""
+    found: dict[str, list[tuple[str, float, float, float]]] = {}
+    for corpus, content in parts.items():
+        for name, figures in content["methods"].items():
+            gap = figures.get("gap_closed")
+            if gap and None not in gap.values():
+                bounds = (100 * gap["value"], 100 * gap["low"], 100 * gap["high"])
+                found.setdefault(name, []).append((corpus, *bounds))
+    for number, (name, gaps) in enumerate(found.items()):
+        at = [list(parts).index(corpus) + 0.12 * number for corpus, *_ in gaps]
+        values = np.array([bounds for _, *bounds in gaps])  # [corpora, 3]
+        spread = np.abs(values[:, 1:] - values[:, :1]).T
+        marker = MARKERS[number % len(MARKERS)]
+        axes.errorbar(at, values[:, 0], spread, fmt=marker, color=str(0.12 * number), label=name)
+    axes.axhline(100, color="0.6", linestyle="--", linewidth=1)
+    axes.axhline(0, color="0.6", linewidth=1)
+    axes.set_xticks(range(len(parts)), list(parts), fontsize=7)
+    axes.set(ylabel="gap from greedy to beam 5 closed, % (95 %)")
+    axes.set_ylim(-150, 350)
+    if found:
+        axes.legend(fontsize=7)
+
+
+def _places(axes: "Axes", rows: Sequence[Row], run: Run) -> None:
+    for number, method in enumerate(run.methods):
+        shares = errors_by_place([row for row in rows if row.method == method], run.language)
+        style = ("-", "--", ":", "-.")[number % 4]
+        grey = str(0.15 * (number % 5))
+        axes.plot(range(1, FIFTHS + 1), 100 * shares, style, color=grey, label=method)
+    axes.set_xticks(range(1, FIFTHS + 1))
+    axes.set(xlabel="fifth of the sentence", ylabel="reference words mangled or lost, %")
+    axes.grid(color="0.9")
+    axes.legend(fontsize=7)
+
+
+def errors_by_place(rows: Sequence[Row], language: str = "en") -> np.ndarray:
+    """Return what share of the reference's words is substituted or deleted, by fifths [5]."""
+    import jiwer
+
+    wrong, words = np.zeros(FIFTHS), np.zeros(FIFTHS)
+    for row in rows:
+        spoken = normalize(row.reference, language).split()
+        if not spoken:
+            continue
+        place = np.arange(len(spoken)) * FIFTHS // len(spoken)
+        heard = normalize(row.hypothesis, language)
+        right = np.zeros(len(spoken), bool)
+        if heard:
+            found = jiwer.process_words(" ".join(spoken), heard)
+            for chunk in found.alignments[0]:
+                if chunk.type == "equal":
+                    right[chunk.ref_start_idx : chunk.ref_end_idx] = True
+        np.add.at(words, place, 1)
+        np.add.at(wrong, place, ~right)
+    return np.asarray(wrong / np.maximum(words, 1))

@@ -39,17 +39,21 @@ def load_audio(path: Path) -> np.ndarray:
     return _joined(audio_blocks(path, 30.0))
 
 
-def audio_blocks(path: Path, seconds: float) -> Iterator[np.ndarray]:
+def audio_blocks(path: Path, seconds: float, channel: int | None = None) -> Iterator[np.ndarray]:
     """Yield a recording as float32 blocks of ``seconds`` at 16 kHz; the last may be shorter.
 
     The file is decoded as a stream: memory does not grow with its length. Joined, the blocks are
-    what ``load_audio`` returns.
+    what ``load_audio`` returns, or one of ``load_channels`` where a channel is asked for.
 
     Raises:
         BeamlessError: as ``load_audio``.
     """
     audio = probe(Path(path))
-    mono = _mixed(_checked(raw_blocks(audio), audio.rate, str(path)), audio)
+    blocks = _checked(raw_blocks(audio), audio.rate, str(path))
+    if channel is None:
+        mono = _mixed(blocks, audio)
+    else:
+        mono = (block[:, channel : channel + 1] for block in blocks)
     yield from _regrouped(_resampled(mono, audio.rate, 1), round(seconds * SAMPLE_RATE))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import openvino as ov
 
-from beamless.inference.devices import compile_model
+from beamless.inference.devices import compile_model, was_cached
 from beamless.inference.errors import BeamlessError
 from beamless.inference.tokenizer import Tokenizer
 
@@ -80,6 +80,11 @@ class Bundle:
     def has_corrector(self) -> bool:
         """Whether ``corrected.xml`` is there."""
         return self.manifest.corrector is not None
+
+    @property
+    def from_cache(self) -> bool:
+        """Whether all graphs so far were taken from the cache of compiled ones."""
+        return bool(self._compiled) and all(map(was_cached, self._compiled.values()))
 
     def compile(
         self,

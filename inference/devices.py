@@ -4,15 +4,21 @@
 cutting up a graph (NPUW), run on the CPU: what an NPU would be given, on a machine without one.
 """
 
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import openvino as ov
 
 from beamless.inference.errors import BeamlessError
+from beamless.inference.progress import console
 
 NPU_ON_CPU = "NPU:CPU"
 PRECISIONS = ("f32", "f16", "bf16", "default")
+SLOW_SECONDS = 5.0  # from when on a person wonders what takes so long
 _NPUW = {"NPU_USE_NPUW": "YES", "NPUW_DEVICES": "CPU", "NPUW_ONLINE_PIPELINE": "NONE"}
 
 
@@ -51,20 +57,55 @@ def compile_model(
     if cache is not None and device != NPU_ON_CPU:
         properties["CACHE_DIR"] = str(cache)
     target = "NPU" if device == NPU_ON_CPU else device
+    with told_if_slow(model.friendly_name, device, cache if "CACHE_DIR" in properties else None):
+        return _compiled(core, model, target, device, properties)
+
+
+def _compiled(
+    core: ov.Core, model: ov.Model, target: str, device: str, properties: dict[str, str]
+) -> ov.CompiledModel:
+    """Compile, without the cache where that fails."""
     try:
         try:
             return core.compile_model(model, target, properties)
         except RuntimeError:
-            if properties.pop("CACHE_DIR", None) is None:
+            cache = properties.pop("CACHE_DIR", None)
+            if cache is None:
                 raise
             compiled = core.compile_model(model, target, properties)
-            warnings.warn(f"{cache} cannot hold compiled graphs; starts stay slow", stacklevel=2)
+            warnings.warn(f"{cache} cannot hold compiled graphs; starts stay slow", stacklevel=3)
             return compiled
     except RuntimeError as error:
         reason = (str(error).strip().splitlines() or ["no reason given"])[-1][:200]
         raise BeamlessError(
             f"device {device} cannot compile {model.friendly_name} ({reason})"
         ) from None
+
+
+@contextmanager
+def told_if_slow(graph: str, device: str, cache: Path | None) -> Iterator[None]:
+    """Say so where the block, which compiles a graph, takes long: minutes on a new NPU."""
+    kept = f" and is kept in {cache} for the next start" if cache else ""
+    note = f"compiling {graph} for {device}; a first time takes up to some minutes{kept}"
+    waiting = Timer(SLOW_SECONDS, console().print, [note], {"markup": False, "soft_wrap": True})
+    waiting.daemon = True
+    began = time.perf_counter()
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
+    took = time.perf_counter() - began
+    if took > SLOW_SECONDS:
+        console().print(f"{graph} was ready for {device} after {took:.0f} s", markup=False)
+
+
+def was_cached(compiled: ov.CompiledModel) -> bool:
+    """Tell whether a graph was taken from the cache; where nobody knows it was not."""
+    try:
+        return bool(compiled.get_property("LOADED_FROM_CACHE"))
+    except RuntimeError:
+        return False
 
 
 def has_plugin(family: str) -> bool:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS
+from beamless.inference.budget import budget_for
+from beamless.inference.decoder import CrossKV
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import requested_language
 from beamless.inference.options import DecodingOptions
@@ -51,6 +53,29 @@ class Window(NamedTuple):
         return Window(self.first + start, self.samples[start:stop])
 
 
+class SeenWindow(NamedTuple):
+    """A window that was decoded, for whoever looks inside.
+
+    Attributes:
+        window: its samples, and where they begin.
+        cross_kv: the same, encoded.
+        decoded: what the method gave.
+        language: its code.
+        previous: ids that the model was shown before it.
+        options: those that held, its timestamps settled.
+    """
+
+    window: Window
+    cross_kv: CrossKV
+    decoded: Decoded
+    language: str
+    previous: tuple[int, ...]
+    options: DecodingOptions
+
+
+OnWindow = Callable[[SeenWindow], None]
+
+
 class LongForm:
     """One recording on its way to text.
 
@@ -60,10 +85,17 @@ class LongForm:
     Args:
         decoder: what decodes a window.
         options: asked before each window, so that they may change in between.
+        on_window: called with each window that was decoded.
     """
 
-    def __init__(self, decoder: WindowDecoder, options: Callable[[], DecodingOptions]) -> None:
+    def __init__(
+        self,
+        decoder: WindowDecoder,
+        options: Callable[[], DecodingOptions],
+        on_window: OnWindow | None = None,
+    ) -> None:
         self._decoder, self._tokenizer, self._options = decoder, decoder.tokenizer, options
+        self._on_window = on_window
         self.language = "" if self._tokenizer.multilingual else "en"
         self._votes: defaultdict[str, float] = defaultdict(float)
         self._asked = self._read = self._heard = 0
@@ -113,7 +145,11 @@ class LongForm:
         cross_kv = self._decoder.encode(window.samples, options.audio_context)
         self.language = self._language(options, lambda: self._decoder.languages(cross_kv))
         previous = previous_tokens(self._hotwords, self._context, self._room)
-        decoded = self._decoder.decode(cross_kv, self.language, previous, options)
+        budget = budget_for(window.samples, self.language, options.tokens_a_second)
+        decoded = self._decoder.decode(cross_kv, self.language, previous, options, budget)
+        if self._on_window:
+            seen = SeenWindow(window, cross_kv, decoded, self.language, previous, options)
+            self._on_window(seen)
         best = decoded.best
         if decoded.silent:
             return [], []
@@ -121,7 +157,7 @@ class LongForm:
         if options.timestamps:
             slices = timed_slices(best.tokens, self._tokenizer.timestamp_begin)
         at = resumption(best, slices, window, options.vad)
-        if at is None and best.finish_reason == "length" and window.seconds >= 2 * LEAST_HALF:
+        if at is None and best.finish_reason != "stop" and window.seconds >= 2 * LEAST_HALF:
             cut = quietest(window.samples)
             return [], [window.part(0, cut), window.part(cut)]
         rest: list[Window] = []
@@ -188,8 +224,8 @@ def resumption(
 ) -> int | None:
     """Return the sample of a window from which on it is to be decoded anew, if it is.
 
-    That is at the last time that was written, where the decoder was cut short by its capacity, or
-    ended though there is speech behind.
+    That is at the last time that was written, where the decoder was cut short by its capacity or
+    by the window's budget, or ended though there is speech behind.
     """
     closed = [piece.end for piece in slices if piece.end is not None]
     if not closed:
@@ -197,7 +233,7 @@ def resumption(
     at = round(closed[-1] * SAMPLE_RATE)
     if not LEAST_ADVANCE * SAMPLE_RATE <= at < len(window.samples):
         return None
-    if hypothesis.finish_reason == "length":
+    if hypothesis.finish_reason != "stop":
         return at
     if slices[-1].end is None or not (vad and can_detect_speech()):
         return None

@@ -131,10 +131,29 @@ def method_of(bundle: Bundle, name: str) -> Method:
         plain_one = name == "greedy-lookahead" or not bundle.has_corrector
         chooser = Greedy(bundle) if plain_one else Corrected(bundle)
         return ChooserMethod(chooser, end, LookaheadOptions())
-    size = re.fullmatch(r"beam(\d*)", name)
+    return BeamMethod(bundle, beam_size_of(name))
+
+
+def require_method(name: str) -> None:
+    """Refuse a name that is no method's, before anything is loaded for it.
+
+    Raises:
+        BeamlessError: there is no such method.
+    """
+    if name not in ("greedy", "corrected", "lookahead", "greedy-lookahead"):
+        beam_size_of(name)
+
+
+def beam_size_of(name: str) -> int:
+    """Return the beam size that a method's name stands for, as in ``beam5``.
+
+    Raises:
+        BeamlessError: it is no beam's name, or the size is out of range.
+    """
+    size = re.fullmatch(r"beam(\d{0,3})", name)
     if size is None or not 1 <= int(size[1] or 5) <= MAX_BEAM_SIZE:
         raise BeamlessError(f"there is no method {name!r}; methods are {METHODS}")
-    return BeamMethod(bundle, int(size[1] or 5))
+    return int(size[1] or 5)
 
 
 def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:

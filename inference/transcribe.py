@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from beamless.inference.audio import SAMPLE_RATE, audio_blocks, check_samples
+from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle, load_bundle
 from beamless.inference.decoder import StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import joined, requested_language
-from beamless.inference.longform import LongForm
+from beamless.inference.longform import LongForm, OnWindow
 from beamless.inference.methods import default_method
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcript import Segment, Transcript
@@ -33,6 +34,7 @@ class Transcriber:
         language: the code of what was heard last; empty as long as that is not known.
         options: what to decode and how; others may be set at any time, and hold from the next
             window on (vad and prompts: from the next recording on).
+        on_window: called with each window and what was decoded of it, to look inside.
     """
 
     def __init__(
@@ -63,7 +65,15 @@ class Transcriber:
         self.options = replace(options, language=language) if language else options
         check_options(self.options, self.bundle, self.method)
         self.language = ""
+        self.on_window: OnWindow | None = None
         self._decoder = WindowDecoder(self.bundle, self.method)
+
+    def prepare(self) -> None:
+        """Compile all that windows may need under the present options, so that none waits for it.
+
+        Otherwise a shorter encoder is compiled on its first use.
+        """
+        self._decoder.prepare(self.options.audio_context)
 
     @property
     def decoder(self) -> StaticDecoder:
@@ -88,7 +98,7 @@ class Transcriber:
             BeamlessError: the file or the samples are no audio.
         """
         began = time.perf_counter()
-        recording = LongForm(self._decoder, lambda: self.options)
+        recording = LongForm(self._decoder, lambda: self.options, self.on_window)
         segments = []
         for segment in recording.segments(blocks_of(audio, rate)):
             segments.append(segment)
@@ -118,7 +128,8 @@ class Transcriber:
         if language is None:
             probabilities = self._decoder.languages(cross_kv)
             language = max(probabilities, key=lambda code: probabilities[code])
-        return self._decoder.decode(cross_kv, language, (), self.options).best
+        budget = budget_for(samples, language, self.options.tokens_a_second)
+        return self._decoder.decode(cross_kv, language, (), self.options, budget).best
 
 
 def check_options(options: DecodingOptions, bundle: Bundle, method: str) -> None:

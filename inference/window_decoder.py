@@ -57,6 +57,10 @@ class WindowDecoder:
         """Encode at most 30 s of samples, float32 [n] at 16 kHz."""
         return self._encoder(samples, audio_context)
 
+    def prepare(self, audio_context: AudioContext) -> None:
+        """Compile every encoder that windows may need."""
+        self._encoder.prepare((audio_context,))
+
     def languages(self, cross_kv: CrossKV) -> dict[str, float]:
         """Return how likely a window is in each language; only the likely ones may be there."""
         outputs = self._method.first_outputs(cross_kv, self.tokenizer.start)
@@ -68,6 +72,7 @@ class WindowDecoder:
         language: str,
         previous: Sequence[int],
         options: DecodingOptions,
+        budget: int | None = None,
     ) -> Decoded:
         """Decode a window, again at each temperature as long as it fails a threshold.
 
@@ -76,6 +81,7 @@ class WindowDecoder:
             language: a code that the model knows.
             previous: ids to show the model before the window.
             options: what the user asked for.
+            budget: tokens of text at which it is stopped as a runaway loop.
 
         Returns:
             The first that fails none, else the one that is best by its mean log-probability, of
@@ -86,10 +92,11 @@ class WindowDecoder:
         """
         tried: list[Decoded] = []
         for temperature in options.temperatures:
-            found = self._once(cross_kv, language, previous, options, temperature)
+            rule = (options, temperature, budget)
+            found = self._once(cross_kv, language, previous, *rule)
             if previous and (found.repeats or found.best.finish_reason == "length"):
                 previous = ()
-                found = self._once(cross_kv, language, previous, options, temperature, forgot=True)
+                found = self._once(cross_kv, language, previous, *rule, forgot=True)
             tried.append(found)
             poor = found.best.avg_logprob < options.logprob_threshold
             if found.silent or not (found.repeats or poor):
@@ -103,17 +110,19 @@ class WindowDecoder:
         previous: Sequence[int],
         options: DecodingOptions,
         temperature: float,
+        budget: int | None,
         forgot: bool = False,
     ) -> Decoded:
         timestamps = bool(options.timestamps)
         prompt = self.tokenizer.prompt(language, options.task, timestamps, previous)
         choice = TokenOptions(
-            timestamps, options.eos_boost, options.repetition_penalty, temperature
+            timestamps, options.eos_boost, options.repetition_penalty, temperature, budget
         )
         found = self._method.decode(cross_kv, prompt, choice, options.word_times)
         best = found[0]
         ratio = compression_ratio(self.tokenizer.decode(best.tokens))
         looping = bool(previous) and cycles([t for t in best.tokens if t < self.tokenizer.end])
+        looping = looping or best.finish_reason == "budget"
         unsure = best.avg_logprob < options.logprob_threshold
         return Decoded(
             hypotheses=tuple(found),

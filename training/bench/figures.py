@@ -62,7 +62,8 @@ class Figures:
         ms_per_token: milliseconds ÷ tokens of the text in the model's own tokenizer.
         steps: decoder steps; None where nobody tells.
         memory: peak of the process in bytes, the median of the rounds.
-        cold, cached: seconds to start, with nothing kept from before and with what starts keep.
+        cold, cached: seconds from starting the process to the first recording's text, with nothing
+            kept from before and with what starts keep.
         time_ratio, memory_ratio: by those of our greedy decoding, where it was measured.
     """
 
@@ -169,7 +170,7 @@ COLUMNS: dict[str, Cell] = {
     "ms/token": _number("ms_per_token", ".1f"),
     "steps": _number("steps", "d"),
     "peak MB": _number("memory", ".0f", 1e-6),
-    "start cold s": _number("cold", ".2f"),
+    "first text cold s": _number("cold", ".2f"),
     "cached s": _number("cached", ".2f"),
 }
 """What tables show, by the columns' heads."""

@@ -12,7 +12,7 @@ it, each one as ``mine:variant``.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,9 +73,13 @@ class Implementation(Protocol):
 
 @cache
 def known() -> dict[str, EntryPoint]:
-    """Return the installed implementations by their entry points' names, our own first."""
-    found = sorted(entry_points(group=GROUP), key=lambda e: (e.name != "beamless", e.name))
-    return {entry.name: entry for entry in found}
+    """Return the installed implementations by their entry points' names, our own first.
+
+    All distributions are asked: a checkout's own folder may hold older metadata of the same name,
+    which ``entry_points()`` would take for the whole.
+    """
+    found = [e for d in distributions() for e in d.entry_points.select(group=GROUP)]
+    return {e.name: e for e in sorted(found, key=lambda e: (e.name != "beamless", e.name))}
 
 
 def load(name: str) -> tuple[Any, str]:

@@ -83,6 +83,7 @@ class GenAI:
 
         properties: Mapping[str, Any] = {
             "INFERENCE_PRECISION_HINT": "f32",
+            "KV_CACHE_PRECISION": "f32",
             "INFERENCE_NUM_THREADS": setup.threads,
             "CACHE_DIR": str(setup.graphs),
         }

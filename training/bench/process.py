@@ -30,9 +30,6 @@ class Answer:
 class Process:
     """A running implementation.
 
-    Attributes:
-        start: seconds from starting the process until it was ready.
-
     Raises:
         BeamlessError: it could not be made; the reason is its own.
     """
@@ -42,7 +39,7 @@ class Process:
         asked = json.dumps({"name": name, "setup": given, "prepare": prepare})
         threads = dict.fromkeys(THREAD_VARIABLES, str(setup.threads))
         self._name, self._log = name, log
-        began = time.perf_counter()
+        self._began = time.perf_counter()
         with log.open("a", encoding="utf-8") as errors:
             self._running = subprocess.Popen(
                 [sys.executable, "-m", "beamless.training.bench.worker", asked],
@@ -57,7 +54,17 @@ class Process:
         except BaseException:
             self.close()
             raise
-        self.start = time.perf_counter() - began
+
+    def first_text(self, path: Path) -> float:
+        """Let it transcribe a file; return the seconds since it was started.
+
+        What loads and compiles on its first use is among them, as a user waits for it too.
+
+        Raises:
+            BeamlessError: it failed, or ended.
+        """
+        self.transcribe(path)
+        return time.perf_counter() - self._began
 
     def transcribe(self, path: Path) -> Answer:
         """Let it transcribe a file.

@@ -10,7 +10,6 @@ from typing import Any
 from rich.table import Table
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
-from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import screen
 from beamless.training.bench.figures import COLUMNS, Figures, Line
 
@@ -90,20 +89,6 @@ def markdown(found: Sequence[Figures], run: Run, left_out: Mapping[str, str]) ->
     missing = "".join(f"\n* left out: {name}: {reason}" for name, reason in left_out.items())
     about = f"{run.title}; {run.processor}"
     return f"{about}\n\n{table}\n{missing}\n" if missing else f"{about}\n\n{table}\n"
-
-
-def require_matplotlib() -> None:
-    """Refuse a report with a picture where nothing can draw it.
-
-    Raises:
-        BeamlessError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise BeamlessError(
-            'the picture needs matplotlib: pip install "beamless[bench]", or leave --out away'
-        ) from None
 
 
 def draw(found: Sequence[Figures], run: Run, path: Path) -> None:

@@ -14,13 +14,14 @@ from beamless.inference.atomic import write_text_atomically
 from beamless.inference.cache import cache_folder
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.inference.inspection_picture import require_matplotlib
 from beamless.inference.progress import console, progress
 from beamless.models.bundle import open_bundle
 from beamless.training.bench.clips import Clip, read_clips
 from beamless.training.bench.figures import Turn, figures_of, lines_of, with_ratios
 from beamless.training.bench.implementation import Setup, chosen
 from beamless.training.bench.process import Answer, Process
-from beamless.training.bench.report import Run, print_figures, require_matplotlib, write_figures
+from beamless.training.bench.report import Run, print_figures, write_figures
 from beamless.training.metrics import normalize, word_errors
 
 
@@ -40,7 +41,7 @@ def bench(
     """Measure implementations of Whisper side by side: errors, time, memory and starts.
 
     In each round every implementation has its turn, in an order that moves on by one: a process of
-    its own is started, transcribes the first recording without counting it, and then all of them.
+    its own is started, transcribes the first recording, which counts as its start, and then all.
 
     Args:
         model: a bundle's folder, or a model's name; the others take the Whisper that it is of.
@@ -142,14 +143,14 @@ def _turn(
         shutil.rmtree(setup.graphs)
         setup.graphs.mkdir()
         with Process(name, setup, log) as first:
-            cold = first.start
+            cold = first.first_text(clips[0].path)
     with Process(name, setup, log) as process:
-        process.transcribe(clips[0].path)
+        start = process.first_text(clips[0].path)
         answers: list[Answer] = []
         for clip in clips:
             answers.append(process.transcribe(clip.path))
             advance()
-    return Turn(name, number, cold, process.start, tuple(answers))
+    return Turn(name, number, cold, start, tuple(answers))
 
 
 def _report(
@@ -168,9 +169,7 @@ def _report(
             found.append(figures_of(own, its_lines))
             lines += its_lines
     if not found:
-        raise BeamlessError(
-            f"nothing could be measured; the first reason: {[*left_out.values()][0]}"
-        )
+        raise BeamlessError(f"nothing could be measured: {next(iter(left_out.values()))}")
     found = with_ratios(found)
     print_figures(found, run, left_out)
     if out:

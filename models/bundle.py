@@ -19,6 +19,7 @@ from beamless.inference.bundle import (
     check_capacity,
     file_hash,
     load_bundle,
+    read_manifest,
 )
 from beamless.inference.cache import cache_folder
 from beamless.inference.devices import compile_model
@@ -28,6 +29,7 @@ from beamless.inference.tokenizer import Tokenizer
 from beamless.models.corrector import Corrector
 from beamless.models.fuse import corrected_graph
 from beamless.models.graphs import decoder_graph, encoder_graph
+from beamless.models.pretrained import pretrained
 from beamless.models.whisper import Checkpoint, load_checkpoint
 
 DEFAULT_PRECISION = {"encoder": "f32", "decoder": "f32", "weights": "f16"}
@@ -168,7 +170,8 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
 def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> Bundle:
     """Open a bundle by its folder, or a model by any of its names.
 
-    A model's bundle is built once and kept in the cache folder, with its compiled graphs.
+    A model's bundle is built once, with the corrector that comes with Beamless for it if there is
+    one, and kept in the cache folder with its compiled graphs.
 
     Args:
         name: a bundle's folder, or a model's name.
@@ -183,12 +186,22 @@ def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> B
     if (folder / "bundle.json").is_file():
         return load_bundle(folder, device, graph_cache, threads)
     kept = cache_folder() / "bundles" / f"{_kept_as(name)}-v{FORMAT_VERSION}"
-    if not (kept / "bundle.json").is_file():
+    if not _is_current(kept):
         checkpoint = load_checkpoint(name)
         console().print(f"building the bundle of {name} once, in {kept}")
         shutil.rmtree(kept, ignore_errors=True)
-        write_bundle(checkpoint, kept)
+        write_bundle(checkpoint, kept, pretrained(checkpoint.hash))
     return load_bundle(kept, device, graph_cache, threads)
+
+
+def _is_current(kept: Path) -> bool:
+    """Tell whether a kept bundle is there and has the corrector that comes with Beamless."""
+    if not (kept / "bundle.json").is_file():
+        return False
+    manifest = read_manifest(kept)
+    ours = pretrained(manifest.model["hash"])
+    theirs = manifest.corrector["hash"] if manifest.corrector else None
+    return theirs == (ours.hash if ours else None)
 
 
 def _kept_as(model: str) -> str:

@@ -9,7 +9,6 @@ The recipes in ``training/configs/`` are this function's arguments.
 """
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import Family, load_corrector
+from beamless.models.corrector import Family, load_corrector, save_corrector
 from beamless.models.export import export
 from beamless.models.parity_record import require_parity
 from beamless.training.fit import train
@@ -48,7 +47,7 @@ def rounds(
     family: Family = "shift",
     history: int = 1,
     units: int | None = None,
-    gate: bool = True,
+    gate: bool = False,
     epochs: int = 3,
     batch_size: int = 256,
     learning_rate: float = 5e-4,
@@ -138,7 +137,7 @@ def rounds(
                 kl_weight=kl_weight,
                 seed=seed,
             )
-        _bundle(model, here)
+        _bundle(model, here / "corrector", here / "bundle")
     _keep_best(model, out, rounds)
 
 
@@ -154,24 +153,21 @@ def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def _bundle(model: str, here: Path) -> None:
-    bundle = here / "bundle"
+def _bundle(model: str, corrector: Path, bundle: Path) -> None:
     if not (bundle / "bundle.json").is_file():
-        export(model, bundle, corrector=here / "corrector")
+        export(model, bundle, corrector=corrector)
     if not (bundle / "parity.json").is_file():
         check(str(bundle), limit=GATE_CLIPS, beam=False)
 
 
 def _keep_best(model: str, out: Path, rounds: int) -> None:
-    rates = {}
-    for number in range(rounds + 1):
-        config = load_corrector(out / f"round-{number}" / "corrector").config
-        rates[number] = float(config.provenance["dev_wer"])
-        console().print(f"round {number}: dev WER {rates[number]:.2%}")
+    """Keep the best round's corrector in float16, as it is shipped, and a bundle with it."""
+    trained = {n: load_corrector(out / f"round-{n}" / "corrector") for n in range(rounds + 1)}
+    rates = {n: float(one.config.provenance["dev_wer"]) for n, one in trained.items()}
+    for number, rate in rates.items():
+        console().print(f"round {number}: dev WER {rate:.2%}")
     best = min(rates, key=lambda number: (rates[number], number))
-    chosen = out / f"round-{best}"
     write_text_atomically(out / "rounds.json", json.dumps({"dev_wer": rates, "kept": best}) + "\n")
-    for name in ("corrector", "bundle"):
-        if not (out / name).exists():
-            shutil.copytree(chosen / name, out / name, ignore=shutil.ignore_patterns("checkpoints"))
+    save_corrector(trained[best], out / "corrector", half=True)
+    _bundle(model, out / "corrector", out / "bundle")
     console().print(f"kept round {best}: {out / 'bundle'}")

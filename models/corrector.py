@@ -33,7 +33,7 @@ UNITS: Mapping[str, int] = {"shift": 1024, "rerank": 256, "dense": 64}
 CANDIDATES = 8
 MOST_CANDIDATES = 64
 NAMED_SCORES = 7  # those of ``corrector_graphs.scores_of``; K more say which rank it has
-DOUBT_AT_FIRST = -3.0  # logit of one step in twenty: about as many as greedy misses
+DOUBT_SCORES = 3  # those of ``corrector_graphs.doubt_of``
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class CorrectorConfig:
         width: d.
         history: W.
         units: m.
-        gate: it has a second head: the probability that its own choice is wrong at a step.
+        gate: it has a second head: the probability that its own choice is wrong at a step; until
+            it is trained, what the K likeliest tokens leave for all but the best.
         candidates: K, of ``rerank``; 0 of the others.
         vocabulary: V, of ``dense``; 0 of the others.
         provenance: traces, recipe and figures of its training.
@@ -162,7 +163,7 @@ def shapes_of(config: CorrectorConfig) -> dict[str, tuple[int, ...]]:
             "down.bias": (outputs,),
         }
     if config.gate:
-        shapes |= {"doubt.weight": (1, units), "doubt.bias": (1,)}
+        shapes |= {"doubt.weight": (1, DOUBT_SCORES + units), "doubt.bias": (1,)}
     return shapes
 
 
@@ -182,15 +183,17 @@ def untrained(config: CorrectorConfig, seed: int = 0) -> Corrector:
             bound = inputs**-0.5
             arrays[name] = rng.uniform(-bound, bound, (units, inputs)).astype(np.float32)
     if config.gate:
-        arrays["doubt.bias"] += DOUBT_AT_FIRST
+        arrays["doubt.weight"][0, 0] = 1
     return Corrector(config, arrays)
 
 
-def save_corrector(corrector: Corrector, folder: Path) -> None:
-    """Write ``corrector.safetensors`` and ``corrector.json`` into a folder."""
+def save_corrector(corrector: Corrector, folder: Path, half: bool = False) -> None:
+    """Write ``corrector.safetensors``, in float16 if ``half``, and ``corrector.json``."""
+    dtype = np.float16 if half else np.float32
     with replaced_atomically(folder / "corrector.safetensors") as temporary:
         save_file(
-            {name: np.ascontiguousarray(a) for name, a in corrector.arrays.items()}, temporary
+            {name: np.ascontiguousarray(a, dtype) for name, a in corrector.arrays.items()},
+            temporary,
         )
     text = json.dumps(asdict(corrector.config), indent=2, ensure_ascii=False)
     write_text_atomically(folder / "corrector.json", text + "\n")

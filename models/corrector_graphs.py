@@ -13,6 +13,7 @@ from openvino import opset13 as op
 from beamless.models.corrector import Corrector
 
 LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e9 here and minus infinity in torch
+LEAST_ODDS = 1e-6
 NATS = 4.0  # log-probabilities and margins are divided by it, so that scores are about 1
 LOGITS = 16.0  # and so are raw logits and their log-sum-exp
 
@@ -55,9 +56,31 @@ def shift_of(corrector: Corrector, hidden: Node, history: Node) -> Node:
     return down_of(corrector, layer_of(corrector, hidden, history))
 
 
-def doubt_of(corrector: Corrector, layer: Node) -> Node:
-    """Build the gate: hidden units [..., m] → probability that the choice is wrong, [1]."""
-    logit = _linear(corrector.arrays, "doubt", layer)
+def doubt_of(corrector: Corrector, layer: Node, logprobs: Node) -> Node:
+    """Build the gate.
+
+    It sees three scores of the corrected tokens, and the hidden units: the log-odds of all but
+    the best, margin of the best to the second, and entropy, all among the K likeliest alone.
+
+    Args:
+        corrector: one with a gate.
+        layer: hidden units [..., m].
+        logprobs: of the K likeliest tokens after correction, best first, [K].
+
+    Returns:
+        The probability that the best is wrong, [1].
+    """
+    zero, axis = op.constant(np.array([0], np.int32)), op.constant(np.int32(0))
+    behind = op.subtract(logprobs, op.gather(logprobs, zero, axis))  # [K], 0 of the best
+    behind = op.maximum(behind, _scalar(LEAST_LOGPROB))
+    odds = op.subtract(op.reduce_sum(op.exp(behind), zero, True), _scalar(1.0))
+    log_odds = op.log(op.maximum(odds, _scalar(LEAST_ODDS)))
+    margin = op.negative(op.gather(behind, op.constant(np.array([1], np.int32)), axis))
+    own = op.subtract(behind, op.log(op.add(odds, _scalar(1.0))))
+    entropy = op.negative(op.reduce_sum(op.multiply(op.exp(own), own), zero, True))
+    units = op.reshape(layer, np.array([-1]), special_zero=False)
+    x = op.concat([log_odds, op.divide(margin, _scalar(NATS)), entropy, units], axis=0)
+    logit = _linear(corrector.arrays, "doubt", op.unsqueeze(x, axis))
     return op.sigmoid(op.reshape(logit, np.array([1]), special_zero=False))
 
 

@@ -16,7 +16,7 @@ from beamless.inference.devices import compile_model
 from beamless.inference.progress import screen
 from beamless.inference.tokenizer import Tokenizer
 from beamless.models.bundle import check_match
-from beamless.models.corrector import Corrector, load_corrector
+from beamless.models.corrector import CANDIDATES, Corrector, load_corrector
 from beamless.models.corrector_graphs import (
     Likeliest,
     doubt_of,
@@ -120,7 +120,9 @@ def corrector_alone(checkpoint: Checkpoint, corrector: Corrector, idle: bool = F
         added = down_of(corrector, layer)
     outputs = [graph_output(added, "added")]
     if config.gate:
-        outputs.append(graph_output(doubt_of(corrector, layer), "doubt"))
+        logprobs = graph_input([CANDIDATES], np.float32, "logprobs")
+        inputs.append(logprobs)
+        outputs.append(graph_output(doubt_of(corrector, layer, logprobs), "doubt"))
     return ov.Model(outputs, inputs, "corrector")
 
 

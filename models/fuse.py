@@ -84,7 +84,7 @@ def corrected_graph(
         *others,
     ]
     if config.gate:
-        outputs.append(graph_output(doubt_of(corrector, layer), "doubt"))
+        outputs.append(graph_output(doubt_of(corrector, layer, logprobs), "doubt"))
     return ov.Model(outputs, [*inputs, first, strength, history, *rules], "corrected")
 
 

@@ -13,8 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, one_hot
 
-from beamless.models.corrector import NAMED_SCORES, Corrector, CorrectorConfig, untrained
-from beamless.models.corrector_graphs import LEAST_LOGPROB, LOGITS, NATS
+from beamless.models.corrector import (
+    CANDIDATES,
+    DOUBT_SCORES,
+    NAMED_SCORES,
+    Corrector,
+    CorrectorConfig,
+    untrained,
+)
+from beamless.models.corrector_graphs import LEAST_LOGPROB, LEAST_ODDS, LOGITS, NATS
 from beamless.training.steps import Batch
 
 Project = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -30,18 +37,23 @@ class Network(nn.Module):
         self.norm = nn.LayerNorm((config.history + 1) * config.width)
         self.dropout = nn.Dropout(dropout)
         self._build(config)
-        self.doubt = nn.Linear(config.units, 1) if config.gate else None
+        self.doubt = nn.Linear(DOUBT_SCORES + config.units, 1) if config.gate else None
         load_arrays(self, untrained(config, seed).arrays)
 
     def _build(self, config: CorrectorConfig) -> None:
         raise NotImplementedError
 
-    def doubted(self, layer: Tensor) -> Tensor | None:
-        """Return the logit [N] of the choice being wrong, from hidden units [N, m]; None without
-        a gate."""
+    def doubted(self, logits: Tensor, layer: Tensor) -> Tensor | None:
+        """Return the logit [N] of the best token being wrong; None without a gate.
+
+        Args:
+            logits: corrected logits [N, C]; the gate does not train what they come from.
+            layer: hidden units [N, m].
+        """
         if self.doubt is None:
             return None
-        logit: Tensor = self.doubt(layer)[:, 0]
+        top = logits.detach().topk(self.config.candidates or CANDIDATES, dim=1).values
+        logit: Tensor = self.doubt(torch.cat([doubt_scores(top), layer], dim=1))[:, 0]
         return logit
 
     def correct(
@@ -69,17 +81,18 @@ class ShiftNetwork(Network):
         self.up = nn.Linear((config.history + 1) * config.width, config.units)
         self.down = nn.Linear(config.units, config.width)
 
-    def forward(self, hidden: Tensor, history: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return what to add to ``hidden`` [N, d], given ``history`` [N, W·d], and the gate's."""
+    def forward(self, hidden: Tensor, history: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what to add to ``hidden`` [N, d], given ``history`` [N, W·d]; and its units."""
         layer = _layer(self, self.up, hidden, history)
-        return self.down(layer), self.doubted(layer)
+        return self.down(layer), layer
 
     def correct(
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Project the moved hidden states."""
-        shift, doubt = self(batch.hidden, batch.history)
-        return project(batch.hidden + shift, batch.first, tokens), doubt
+        shift, layer = self(batch.hidden, batch.history)
+        logits = project(batch.hidden + shift, batch.first, tokens)
+        return logits, self.doubted(logits, layer)
 
 
 class DenseNetwork(Network):
@@ -89,20 +102,18 @@ class DenseNetwork(Network):
         self.up = nn.Linear((config.history + 1) * config.width, config.units)
         self.down = nn.Linear(config.units, config.vocabulary)
 
-    def forward(
-        self, hidden: Tensor, history: Tensor, tokens: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return what to add to the logits of ``tokens`` [C], as [N, C], and the gate's."""
+    def forward(self, hidden: Tensor, history: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what to add to the logits of ``tokens`` [C], as [N, C]; and the hidden units."""
         layer = _layer(self, self.up, hidden, history)
         added = layer @ self.down.weight[tokens].T + self.down.bias[tokens]
-        return added, self.doubted(layer)
+        return added, layer
 
     def correct(
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Add to the base model's logits."""
-        added, doubt = self(batch.hidden, batch.history, tokens)
-        return base + added, doubt
+        added, layer = self(batch.hidden, batch.history, tokens)
+        return base + added, self.doubted(base + added, layer)
 
 
 class RerankNetwork(Network):
@@ -118,8 +129,8 @@ class RerankNetwork(Network):
 
     def forward(
         self, hidden: Tensor, history: Tensor, embedded: Tensor, scores: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return what to add to the candidates' logits [N, K], and the gate's logit.
+    ) -> tuple[Tensor, Tensor]:
+        """Return what to add to the candidates' logits [N, K], and the mean of their units [N, m].
 
         Args:
             hidden: [N, d]; history: [N, W·d].
@@ -131,7 +142,7 @@ class RerankNetwork(Network):
         token = self.token(layer_norm(embedded, embedded.shape[-1:]))  # [N, K, m]
         x = self.dropout(gelu(state + token + self.score(scores) + state * token))
         x = self.dropout(gelu(self.up(x)))
-        return self.down(x)[..., 0], self.doubted(x.mean(dim=1))
+        return self.down(x)[..., 0], x.mean(dim=1)
 
     def correct(
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
@@ -140,8 +151,10 @@ class RerankNetwork(Network):
         top = batch.top_ids[:, : self.config.candidates]
         logprobs = batch.top_logprobs[:, : self.config.candidates]
         scores = scores_of(logprobs, batch.log_sum_exp, batch.first, batch.text_position)
-        added, doubt = self(batch.hidden, batch.history, embedding[top], scores)
-        return base.scatter_add(1, torch.searchsorted(tokens, top), added), doubt
+        added, layer = self(batch.hidden, batch.history, embedding[top], scores)
+        places = torch.searchsorted(tokens, top)
+        logits = base.scatter_add(1, places, added)
+        return logits, self.doubted(logits.gather(1, places), layer)
 
 
 NETWORKS: Mapping[str, type[Network]] = {
@@ -178,6 +191,18 @@ def scores_of(
     named = torch.stack([column.expand(-1, count) for column in columns], dim=2)
     ranks = one_hot(torch.arange(count, device=logprobs.device)).to(named.dtype)
     return torch.cat([named, ranks.expand(len(named), -1, -1)], dim=2)
+
+
+def doubt_scores(top: Tensor) -> Tensor:
+    """Return what the gate sees [N, 3] of the K highest logits [N, K], best first.
+
+    ``models/corrector_graphs.doubt_of`` says what it is.
+    """
+    behind = (top - top[:, :1]).clamp(min=LEAST_LOGPROB)
+    odds = behind.exp().sum(dim=1, keepdim=True) - 1
+    own = behind - torch.log1p(odds)
+    entropy = -(own.exp() * own).sum(dim=1, keepdim=True)
+    return torch.cat([odds.clamp(min=LEAST_ODDS).log(), -behind[:, 1:2] / NATS, entropy], dim=1)
 
 
 def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray]) -> None:

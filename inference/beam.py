@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
@@ -101,7 +102,7 @@ def beam_search(
     Returns:
         The N-best list, best first; N is the beam size, or less where the capacity ends it.
     """
-    decoder, size = beam.decoder, beam.beam_size
+    decoder, size, budget = beam.decoder, beam.beam_size, beam.options.budget
     room = room_for_text(decoder.capacity, prompt)
     decoder.start(cross_kv)
     no_speech_prob = 0.0
@@ -122,13 +123,17 @@ def beam_search(
         if length == room:
             finished += [(node, "length") for node in live if node]
             break
+        if budget is not None and length >= budget and is_spent(text_of(live[0]), end, budget):
+            finished = finished or [(node, "budget") for node in live if node]
+            break
         parents = [candidate.row for candidate in survivors]
         parents += range(len(parents), size)  # rows that no hypothesis fills yet
         decoder.reorder(parents)
         tokens = [candidate.token for candidate in survivors]
         step = decoder.step(tokens + [end] * (size - len(tokens)))
     hypotheses = [
-        _unroll(node, reason, end, no_speech_prob, decoder.position) for node, reason in finished
+        without_repeats(_unroll(node, reason, end, no_speech_prob, decoder.position))
+        for node, reason in finished
     ]
     return sorted(hypotheses, key=lambda h: -h.score(length_penalty))[:size]
 

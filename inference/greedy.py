@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
@@ -118,7 +119,7 @@ def greedy(
     """Decode one window.
 
     Prompt and text together hold at most the decoder's capacity of tokens; a text that fills it
-    finishes with ``length``.
+    finishes with ``length``, one that uses its budget up with ``budget``.
 
     Args:
         chooser: ``Greedy`` or ``Corrected``.
@@ -143,10 +144,13 @@ def greedy(
         if len(tokens) == room:
             finish_reason = "length"
             break
+        if is_spent(tokens, end, chooser.options.budget):
+            finish_reason = "budget"
+            break
         choice = chooser.next(choice.token, "text")
         logprobs.append(choice.logprob)
     states = chooser.decoder.states[len(prompt) - 1 : chooser.decoder.position, 0]
-    return Hypothesis(
+    found = Hypothesis(
         tokens=tuple(tokens),
         logprobs=tuple(logprobs),
         finish_reason=finish_reason,
@@ -154,6 +158,7 @@ def greedy(
         steps=chooser.decoder.steps,
         hidden=states.copy() if record else None,
     )
+    return without_repeats(found)
 
 
 def open_window(chooser: Chooser, cross_kv: CrossKV, prompt: Sequence[int]) -> tuple[Choice, float]:

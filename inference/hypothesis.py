@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "budget"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class Hypothesis:
     Attributes:
         tokens: the tokens after the prompt; the end token is not among them.
         logprobs: log-probability of each token, and of the end token last where it came.
-        finish_reason: ``stop`` at the end token, ``length`` at the capacity.
+        finish_reason: ``stop`` at the end token, ``length`` at the capacity, ``budget`` where there
+            were more tokens than can be said in the window's time.
         no_speech_prob: probability of ``<|nospeech|>`` after the start token.
         steps: decoder steps that the window took, the prompt's among them.
         hidden: the hidden states [T, d] from which each of ``logprobs`` was made, if recorded.

@@ -8,6 +8,7 @@ which always does.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV, Passage
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis
@@ -103,16 +104,20 @@ def lookahead(
             logprobs.append(choice.logprob)
             if choice.token != end and len(tokens) < room:
                 choice = chooser.next(choice.token, "text")
-        if tokens[-1] == end or len(tokens) >= room:
+        spent = is_spent(tokens, end, chooser.options.budget)
+        if tokens[-1] == end or len(tokens) >= room or spent:
             break
-    finish_reason: FinishReason = "stop" if tokens[-1] == end else "length"
-    return Hypothesis(
+    finish_reason: FinishReason = "length" if len(tokens) >= room else "budget"
+    if tokens[-1] == end:
+        finish_reason = "stop"
+    found = Hypothesis(
         tokens=tuple(token for token in tokens if token != end),
         logprobs=tuple(logprobs),
         finish_reason=finish_reason,
         no_speech_prob=no_speech_prob,
         steps=decoder.steps,
     )
+    return without_repeats(found)
 
 
 def in_question(choice: Choice, options: LookaheadOptions) -> bool:

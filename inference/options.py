@@ -42,6 +42,10 @@ class DecodingOptions:
             the eight likeliest; 0.2 to 0.5 against repeats.
         repetition_penalty: multiply the log-probability of tokens that the text holds already; 1.1
             to 1.2 against repeats, at the price of words that are said twice.
+        tokens_a_second: stop a window as a runaway loop, and keep what it said once, where its text
+            takes more tokens than so many for each second of sound (some 12 more are free); 0 never
+            stops. By default 8 in English, twice what the densest of real texts takes, and no
+            bound in other languages.
         alternatives: other readings of each window, from the list of a beam.
     """
 
@@ -60,6 +64,7 @@ class DecodingOptions:
     no_speech_threshold: float = 0.6
     eos_boost: float = 0.0
     repetition_penalty: float = 1.0
+    tokens_a_second: float | None = None
     alternatives: int = 0
 
     def __post_init__(self) -> None:
@@ -70,5 +75,7 @@ class DecodingOptions:
             raise BeamlessError("a repetition penalty below 1 would reward repeats; 1 is none")
         if self.eos_boost < 0:
             raise BeamlessError("an EOS boost below 0 would forbid the end of text; 0 is none")
+        if self.tokens_a_second is not None and self.tokens_a_second < 0:
+            raise BeamlessError("tokens a second are 0 or more; 0 is no bound")
         if self.alternatives < 0:
             raise BeamlessError("alternatives are 0 or more")

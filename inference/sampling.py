@@ -19,12 +19,14 @@ class TokenOptions:
         repetition_penalty: what the log-probability of a token is multiplied by if the text holds
             it already; log-probabilities are negative, so that more than 1 makes it less likely.
         temperature: 0 takes the best; above it a token is drawn.
+        budget: tokens of text, times not counted, at which a window is stopped; None: no bound.
     """
 
     timestamps: bool = False
     eos_boost: float = 0.0
     repetition_penalty: float = 1.0
     temperature: float = 0.0
+    budget: int | None = None
 
     @property
     def plain(self) -> bool:

@@ -2,13 +2,14 @@
 
 ``beam5``, as ``beamless transcribe --method`` knows it; ``beam5-oracle``, the hypothesis of the
 beam's list with the fewest word errors, which shows how much room there is; ``greedy+eos0.3``, the
-end token ahead by so many nats; ``greedy+repeat1.15``, with this repetition penalty; each of them
-under another audio context with ``:short`` or ``:full`` behind it.
+end token ahead by so many nats; ``greedy+repeat1.15``, with this repetition penalty;
+``greedy+free``, without the bound on tokens a second; each of them under another audio context with
+``:short`` or ``:full`` behind it.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from beamless.inference.decoder import CrossKV
@@ -22,7 +23,7 @@ ORACLE = "-oracle"
 _NAME = re.compile(
     r"(?P<method>[a-z]+(?:-lookahead)?\d*)(?P<oracle>-oracle)?"
     r"(?:\+eos(?P<eos>\d+(?:\.\d+)?))?(?:\+repeat(?P<repeat>\d+(?:\.\d+)?))?"
-    r"(?::(?P<context>short|full))?"
+    r"(?P<free>\+free)?(?::(?P<context>short|full))?"
 )
 
 
@@ -35,6 +36,7 @@ class Contender:
         method: as ``inference.methods`` names it.
         options: how tokens are chosen.
         audio_context: how much the encoder sees.
+        bounded: stop a window that takes more tokens than can be said in its time.
         oracle: take the hypothesis with the fewest errors instead of the best one.
     """
 
@@ -43,6 +45,7 @@ class Contender:
     options: TokenOptions
     audio_context: AudioContext
     oracle: bool
+    bounded: bool = True
 
 
 def contender(name: str, audio_context: AudioContext) -> Contender:
@@ -53,7 +56,7 @@ def contender(name: str, audio_context: AudioContext) -> Contender:
     """
     found = _NAME.fullmatch(name)
     if found is None:
-        known = "a method, as beam5, and what is changed, as +eos0.3, +repeat1.1, -oracle, :full"
+        known = "a method and its changes: beam5 with +eos0.3, +repeat1.1, +free, -oracle or :full"
         raise BeamlessError(f"{name!r} cannot be evaluated; a name is {known}")
     method = "beam5" if found["method"] == "beam" else found["method"]
     if found["oracle"] and not method.startswith("beam"):
@@ -62,12 +65,20 @@ def contender(name: str, audio_context: AudioContext) -> Contender:
         eos_boost=float(found["eos"] or 0), repetition_penalty=float(found["repeat"] or 1)
     )
     context = cast(AudioContext, found["context"] or audio_context)
-    return Contender(name, method, options, context, bool(found["oracle"]))
+    return Contender(name, method, options, context, bool(found["oracle"]), not found["free"])
 
 
 def decode(
-    contender: Contender, method: Method, cross_kv: CrossKV, prompt: Sequence[int]
+    contender: Contender,
+    method: Method,
+    cross_kv: CrossKV,
+    prompt: Sequence[int],
+    budget: int | None,
 ) -> list[Hypothesis]:
-    """Decode a window; where an oracle chooses, return all that it may choose from."""
-    found = method.decode(cross_kv, prompt, contender.options)
+    """Decode a window; where an oracle chooses, return all that it may choose from.
+
+    ``budget`` is what the window's time allows, as ``inference.budget`` counts it.
+    """
+    options = replace(contender.options, budget=budget if contender.bounded else None)
+    found = method.decode(cross_kv, prompt, options)
     return found if contender.oracle else found[:1]

@@ -10,6 +10,7 @@ from beamless.data_gen.subset import spread
 from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
+from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.methods import method_of
@@ -110,11 +111,12 @@ def decode_all(
             console().print(f"left out {utterance.id}: longer than 30 s")
             yield []
             continue
+        budget = budget_for(samples, language, None)
         encoded = {context: timed(encoder, samples, context) for context in contexts}
         rows = []
         for one in contenders:
             cross_kv, encoding = encoded[one.audio_context]
-            found, decoding = timed(decode, one, methods[one.method], cross_kv, prompt)
+            found, decoding = timed(decode, one, methods[one.method], cross_kv, prompt, budget)
             tokenizer = bundle.tokenizer
             counted = [errors_of(h.tokens, utterance.text, tokenizer, language) for h in found]
             best = min(range(len(found)), key=lambda rank: counted[rank].total)

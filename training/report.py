@@ -81,6 +81,7 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
         "steps": steps,
         "ms_per_step": 1000 * decoder / max(1, steps),
         "capacity_hits": sum(row.finish_reason == "length" for row in rows),
+        "budget_hits": sum(row.finish_reason == "budget" for row in rows),
     }
 
 

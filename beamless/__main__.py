@@ -13,6 +13,7 @@ import docstring_parser
 from jsonargparse import ActionYesNo, ArgumentParser
 
 from beamless import __version__
+from beamless.help_format import PlainHelp
 from beamless.inference.errors import BeamlessError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -34,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "beamless.models.corrector_info:corrector",
         "what a corrector is and costs a step",
     ),
+    "adapt": ("beamless.training.adapt:adapt", "names and terms to a corrector that knows them"),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
     "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),
@@ -60,7 +62,10 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     own = [n for n in parameters if item_type(hints[n]) is not None or hints[n] is bool]
     grouped = [n for n in parameters if is_dataclass(hints[n])]
     parser = ArgumentParser(
-        prog=prog, description=documentation.short_description, exit_on_error=False
+        prog=prog,
+        description=documentation.short_description,
+        exit_on_error=False,
+        formatter_class=PlainHelp,
     )
     parser.add_argument("--config", action="config", help="a YAML file with any of these options")
     leading = own[:1] if own and next(iter(parameters)) == own[0] else []

@@ -1,7 +1,11 @@
 """Devices by name, and the cache of compiled graphs."""
 
+import time
+
 import pytest
 
+from beamless.__main__ import run
+from beamless.inference import devices
 from beamless.inference.bundle import load_bundle
 from beamless.inference.devices import NPU_ON_CPU, compile_model, has_plugin
 from beamless.inference.errors import BeamlessError
@@ -64,3 +68,32 @@ def test_plugins_are_told_from_devices():
     assert has_plugin("CPU")
     assert not has_plugin("GNA")
     assert NPU_ON_CPU == "NPU:CPU"
+
+
+# --- what a person is told -------------------------------------------------------------------
+
+
+def test_b05_a_slow_compilation_says_where_it_is_kept_and_how_long_it_took(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(devices, "SLOW_SECONDS", 0.05)
+    with devices.told_if_slow("decoder", "NPU", tmp_path):
+        time.sleep(0.3)
+    first, last = capsys.readouterr().err.strip().split("\ndecoder was")
+    assert first.startswith("compiling decoder for NPU; a first time takes up to some minutes")
+    assert first.endswith("for the next start") and str(tmp_path) in first.replace("\n", "")
+    assert last == " ready for NPU after 0 s"
+
+
+def test_a_fast_compilation_says_nothing(capsys, tmp_path):
+    with devices.told_if_slow("decoder", "CPU", tmp_path):
+        pass
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_b05_a_start_tells_whether_it_used_the_cache(tiny_bundle, clip, capsys):
+    model = ("--model", str(tiny_bundle.folder), "--method", "beam2")
+    for said in ("compiled", "from the cache"):
+        assert run(["transcribe", str(clip), *model]) == 0
+        assert f"its graphs {said}" in " ".join(capsys.readouterr().err.split())

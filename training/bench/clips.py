@@ -51,6 +51,13 @@ def read_clips(
     return joined(clips, join, out) if join else clips
 
 
+def warming(clips: Sequence[Clip]) -> list[Clip]:
+    """Return four clips from the shortest to the longest, for whoever prepares for lengths."""
+    ordered = sorted(clips, key=lambda clip: clip.seconds)
+    places = {round(part * (len(ordered) - 1) / 3) for part in range(4)}
+    return [ordered[place] for place in sorted(places)]
+
+
 def clip_of(utterance: Utterance, folder: Path) -> Clip:
     """Return an utterance as a clip; its id begins with its corpus's name."""
     name = f"{folder.resolve().name}/{utterance.id}"

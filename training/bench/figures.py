@@ -165,12 +165,12 @@ COLUMNS: dict[str, Cell] = {
     "WER %": _number("wer", ".2f", 100),
     "seconds": _number("seconds", ".2f"),
     "× greedy": _number("time_ratio", ".2f"),
-    "real-time factor": _number("real_time_factor", ".3f"),
+    "RTF": _number("real_time_factor", ".3f"),
     "first token ms": _number("first_token", ".0f", 1000),
     "ms/token": _number("ms_per_token", ".1f"),
     "steps": _number("steps", "d"),
     "peak MB": _number("memory", ".0f", 1e-6),
-    "first text cold s": _number("cold", ".2f"),
+    "cold s": _number("cold", ".2f"),
     "cached s": _number("cached", ".2f"),
 }
 """What tables show, by the columns' heads."""

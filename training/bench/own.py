@@ -32,7 +32,6 @@ class Beamless:
             options = replace(options, audio_context="full")
         method = setup.variant.removesuffix(FULL)
         self._transcriber = Transcriber(bundle, method=method, options=options)
-        self._transcriber.prepare()
         self._prompt = len(bundle.tokenizer.prompt(setup.language))
         self._began = 0.0
         self._seen = Seen(self._transcriber)

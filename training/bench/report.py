@@ -14,6 +14,12 @@ from beamless.inference.progress import screen
 from beamless.training.bench.figures import COLUMNS, Figures, Line
 
 
+LEGEND = """\
+Seconds are of work for all recordings; RTF is seconds of work for a second of audio; cold and \
+cached are from starting the process to the first recording's text, with nothing kept from before \
+and with what starts keep."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What was measured on what, and on which machine."""
@@ -87,7 +93,7 @@ def markdown(found: Sequence[Figures], run: Run, left_out: Mapping[str, str]) ->
     rows += [[cell(figures) for cell in COLUMNS.values()] for figures in found]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     missing = "".join(f"\n* left out: {name}: {reason}" for name, reason in left_out.items())
-    about = f"{run.title}; {run.processor}"
+    about = f"{run.title}; {run.processor}\n\n{LEGEND}"
     return f"{about}\n\n{table}\n{missing}\n" if missing else f"{about}\n\n{table}\n"
 
 

@@ -17,7 +17,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.inspection_picture import require_matplotlib
 from beamless.inference.progress import console, progress
 from beamless.models.bundle import open_bundle
-from beamless.training.bench.clips import Clip, read_clips
+from beamless.training.bench.clips import Clip, read_clips, warming
 from beamless.training.bench.figures import Turn, figures_of, lines_of, with_ratios
 from beamless.training.bench.implementation import Setup, chosen
 from beamless.training.bench.process import Answer, Process
@@ -41,7 +41,8 @@ def bench(
     """Measure implementations of Whisper side by side: errors, time, memory and starts.
 
     In each round every implementation has its turn, in an order that moves on by one: a process of
-    its own is started, transcribes the first recording, which counts as its start, and then all.
+    its own is started and transcribes the first recording, which counts as its start; then four
+    from the shortest to the longest, which do not count; and then all.
 
     Args:
         model: a bundle's folder, or a model's name; the others take the Whisper that it is of.
@@ -146,6 +147,8 @@ def _turn(
             cold = first.first_text(clips[0].path)
     with Process(name, setup, log) as process:
         start = process.first_text(clips[0].path)
+        for clip in warming(clips):
+            process.transcribe(clip.path)
         answers: list[Answer] = []
         for clip in clips:
             answers.append(process.transcribe(clip.path))

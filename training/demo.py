@@ -26,6 +26,7 @@ from beamless.models.export import export
 from beamless.models.parity_record import read_parity
 from beamless.training.differences import marked
 from beamless.training.fit import train
+from beamless.training.fitting import Fitting
 from beamless.training.parity import check
 
 METHODS = ("greedy", "corrected", "beam5")
@@ -76,7 +77,9 @@ def demo(out: Path = Path("beamless-demo"), *, sentences: int = 60, model: str =
         stage(
             output,
             "5. Corrector: a small network learns from them",
-            lambda: train([out / "traces"], out / "corrector", model=model, epochs=3),
+            lambda: train(
+                [out / "traces"], out / "corrector", model=model, fitting=Fitting(epochs=3)
+            ),
         )
     if not (out / "bundle" / "bundle.json").is_file():
         stage(

@@ -2,25 +2,36 @@
 
 import logging
 import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from beamless.data_gen.traces import Policy, TargetKind
 from beamless.inference.atomic import write_text_atomically
-from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import CANDIDATES, Family, config_of, save_corrector
+from beamless.models.corrector import (
+    CorrectorConfig,
+    config_of,
+    load_corrector,
+    save_corrector,
+)
 from beamless.models.parity_record import require_parity
-from beamless.models.whisper import load_checkpoint
+from beamless.models.whisper import Checkpoint, load_checkpoint
+from beamless.training.fitting import Fitting
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
     from beamless.training.decoded import DecodedErrors
     from beamless.training.module import CorrectorModule
+
+PLAIN = Fitting()
 
 
 def train(
@@ -35,18 +46,8 @@ def train(
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     language: str = "en",
     dev_traces: Path | None = None,
-    family: Family = "shift",
-    history: int = 1,
-    units: int | None = None,
-    candidates: int = CANDIDATES,
-    gate: bool = False,
-    epochs: int = 3,
-    batch_size: int = 256,
-    learning_rate: float = 5e-4,
-    weight_decay: float = 0.01,
-    dropout: float = 0.1,
-    kl_weight: float = 0.3,
-    seed: int = 0,
+    start: Path | None = None,
+    fitting: Fitting = PLAIN,
 ) -> None:
     """Train a corrector; a stopped run goes on from its last epoch.
 
@@ -62,31 +63,14 @@ def train(
         audio_context: short or full, for decoding them.
         language: what is spoken in them.
         dev_traces: traces of other speakers, to show how many steps are mended and harmed there.
-        family: shift moves the hidden state, rerank judges the likeliest tokens, dense changes
-            all logits.
-        history: hidden states of earlier steps that it sees.
-        units: its hidden units; 1024 of shift, 256 of rerank and 64 of dense if not given.
-        candidates: how many of the likeliest tokens rerank judges.
-        gate: let it tell too how likely its choice is wrong, at each step.
-        epochs: times through all traces.
-        batch_size: steps in a batch.
-        learning_rate: of AdamW, at the start.
-        weight_decay: of AdamW.
-        dropout: on the network's input and hidden units.
-        kl_weight: pull towards the base model where it agrees with the target.
-        seed: of weights and order; the same seed gives the same corrector.
+        start: a corrector to go on from, of the same family and sizes.
+        fitting: the corrector's family and size, and how it is fitted.
     """
-    require_positive(
-        history=history,
-        units=1 if units is None else units,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-    )
     import torch
 
     from beamless.training.decoded import DecodedErrors, read_dev_set
     from beamless.training.module import CorrectorModule
+    from beamless.training.networks import load_arrays
     from beamless.training.steps import (
         StepsDataset,
         concatenate,
@@ -95,39 +79,34 @@ def train(
     )
 
     _silence_lightning()
-    recipe = {name: _plain(value) for name, value in locals().items() if name in _RECIPE}
+    given = {name: _plain(value) for name, value in locals().items() if name in _RECIPE}
+    recipe = {**given, **asdict(fitting)}
     parts, traced_model, model_hash = read_training_steps(traces, targets, policies)
     checkpoint = load_checkpoint(model or traced_model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
-    sizes = checkpoint.sizes
-    config = config_of(
-        family,
-        model_hash,
-        sizes.width,
-        sizes.vocabulary,
-        history=history,
-        units=units,
-        candidates=candidates,
-        gate=gate,
-    )
+    config = _config(checkpoint, fitting)
     require_candidates(parts, config.candidates)
     _open_folder(out, recipe)
-    data = StepsDataset(concatenate(parts), history)
-    torch.manual_seed(seed)
+    data = StepsDataset(concatenate(parts), fitting.history)
+    torch.manual_seed(fitting.seed)
     module = CorrectorModule(
         checkpoint,
         config,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        dropout=dropout,
-        kl_weight=kl_weight,
-        seed=seed,
+        learning_rate=fitting.learning_rate,
+        weight_decay=fitting.weight_decay,
+        dropout=fitting.dropout,
+        kl_weight=fitting.kl_weight,
+        seed=fitting.seed,
     )
+    if start is not None:
+        load_arrays(module.network, arrays_to_start_from(start, config))
     watched = None
     if dev_traces is not None:
         dev_parts, _, _ = read_training_steps([dev_traces], targets, policies)
-        watched = StepsDataset(concatenate(dev_parts), history).loader(batch_size, False, seed)
+        watched = StepsDataset(concatenate(dev_parts), fitting.history).loader(
+            fitting.batch_size, False, fitting.seed
+        )
     judge = None
     if dev:
         bundle = open_bundle(model or traced_model)
@@ -141,7 +120,8 @@ def train(
     )
     if agreeing == 1:
         console().print("greedy misses none of these steps: there is nothing to learn from them")
-    dev_wer = _fit(module, data.loader(batch_size, True, seed), watched, judge, out, epochs)
+    loader = data.loader(fitting.batch_size, True, fitting.seed)
+    dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
     figures = {"steps": len(data), **({} if dev_wer is None else {"dev_wer": dev_wer})}
     _save(module, out, {**recipe, **figures})
 
@@ -155,19 +135,33 @@ _RECIPE = (
     "audio_context",
     "language",
     "dev_traces",
-    "family",
-    "history",
-    "units",
-    "candidates",
-    "gate",
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "weight_decay",
-    "dropout",
-    "kl_weight",
-    "seed",
+    "start",
 )
+
+
+def _config(checkpoint: Checkpoint, fitting: Fitting) -> CorrectorConfig:
+    return config_of(
+        fitting.family,
+        checkpoint.hash,
+        checkpoint.sizes.width,
+        checkpoint.sizes.vocabulary,
+        history=fitting.history,
+        units=fitting.units,
+        candidates=fitting.candidates,
+        gate=fitting.gate,
+    )
+
+
+def arrays_to_start_from(folder: Path, config: CorrectorConfig) -> Mapping[str, np.ndarray]:
+    """Return the arrays of a corrector that is to be trained further.
+
+    Raises:
+        BeamlessError: it is of another model, family or size than what is to be trained.
+    """
+    corrector = load_corrector(folder)
+    if replace(corrector.config, provenance={}) != replace(config, provenance={}):
+        raise BeamlessError(f"the corrector in {folder} is of another model, family or size")
+    return corrector.arrays
 
 
 def _plain(value: object) -> object:

@@ -21,13 +21,14 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import Family, load_corrector, save_corrector
+from beamless.models.corrector import load_corrector, save_corrector
 from beamless.models.export import export
 from beamless.models.parity_record import require_parity
-from beamless.training.fit import train
+from beamless.training.fit import PLAIN, train
+from beamless.training.fitting import Fitting
 from beamless.training.parity import check
 
-GATE_CLIPS = 8  # of each round's bundle: the model itself was checked on more
+GATE_CLIPS = 4  # of each bundle: the model itself was checked on more
 
 
 def rounds(
@@ -44,17 +45,7 @@ def rounds(
     language: str = "en",
     beam_size: int = 5,
     workers: int = 1,
-    family: Family = "shift",
-    history: int = 1,
-    units: int | None = None,
-    gate: bool = False,
-    epochs: int = 3,
-    batch_size: int = 256,
-    learning_rate: float = 5e-4,
-    weight_decay: float = 0.01,
-    dropout: float = 0.1,
-    kl_weight: float = 0.3,
-    seed: int = 0,
+    fitting: Fitting = PLAIN,
 ) -> None:
     """Make a corrected bundle out of corpora; a stopped run goes on where it was.
 
@@ -71,19 +62,9 @@ def rounds(
         language: what is spoken.
         beam_size: of the beam whose list the target is chosen from.
         workers: how many processes collect.
-        family: shift, rerank or dense.
-        history: hidden states of earlier steps that the corrector sees.
-        units: its hidden units; the family's own number by default.
-        gate: let it tell how likely its choice is wrong, for look-ahead.
-        epochs: times through all traces, in each round.
-        batch_size: steps in a batch.
-        learning_rate: of AdamW, at the start.
-        weight_decay: of AdamW.
-        dropout: on the network's input and hidden units.
-        kl_weight: pull towards the base model where it agrees with the target.
-        seed: of weights and order.
+        fitting: the corrector's family and size, and how it is fitted.
     """
-    require_positive(epochs=epochs, batch_size=batch_size, beam_size=beam_size)
+    require_positive(beam_size=beam_size)
     if rounds < 0:
         raise BeamlessError(f"there are no {rounds} rounds; 0 is teacher forcing alone")
     if not dev:
@@ -125,17 +106,7 @@ def rounds(
                 dev_limit=dev_limit,
                 audio_context=audio_context,
                 language=language,
-                family=family,
-                history=history,
-                units=units,
-                gate=gate,
-                epochs=epochs,
-                batch_size=batch_size,
-                learning_rate=learning_rate,
-                weight_decay=weight_decay,
-                dropout=dropout,
-                kl_weight=kl_weight,
-                seed=seed,
+                fitting=fitting,
             )
         _bundle(model, here / "corrector", here / "bundle")
     _keep_best(model, out, rounds)

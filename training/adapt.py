@@ -1,0 +1,210 @@
+"""``beamless adapt``: a list of names and terms to a corrector that has heard them.
+
+Voices say sentences around the terms; the model's traces of these, with the text itself as the
+target, train the corrector further. What the terms gain is measured on sentences and, where there
+is more than one, on speakers that the training did not have; what the rest loses, on corpora given
+with ``--dev``.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from rich.table import Table
+
+from beamless.data_gen.casting import Cast, Role, cast_from_recipe
+from beamless.data_gen.collect import collect
+from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.glossary import holds, read_terms, sentences_around
+from beamless.data_gen.subset import spread
+from beamless.data_gen.synth import make_corpus
+from beamless.data_gen.targets import errors_of
+from beamless.data_gen.text_lines import digest_of, read_text_lines
+from beamless.data_gen.voices import load_voice
+from beamless.data_gen.word_errors import Errors
+from beamless.inference.atomic import write_text_atomically
+from beamless.inference.audio import load_audio
+from beamless.inference.bundle import Bundle
+from beamless.inference.counts import require_positive
+from beamless.inference.errors import BeamlessError
+from beamless.inference.methods import default_method, open_method
+from beamless.inference.options import DEFAULT_AUDIO_CONTEXT
+from beamless.inference.progress import console, screen, track
+from beamless.inference.window_encoder import WindowEncoder
+from beamless.models.bundle import open_bundle
+from beamless.models.corrector import save_corrector
+from beamless.models.export import export
+from beamless.models.parity_record import read_parity
+from beamless.models.pretrained import pretrained
+from beamless.training.evaluate import name_of
+from beamless.training.fit import train
+from beamless.training.fitting import Fitting
+from beamless.training.parity import check
+
+GATE_CLIPS = 4
+SPEEDS = (0.85, 1.15)
+ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How often terms were heard, and the word errors of all that was said."""
+
+    heard: int
+    said: int
+    errors: Errors
+
+
+def adapt(
+    words: Path,
+    out: Path,
+    *,
+    model: str = "tiny.en",
+    sentences: Path | None = None,
+    voices: Path | None = None,
+    traces: list[Path] = [],  # noqa: B006
+    dev: list[Path] = [],  # noqa: B006
+    dev_limit: int | None = 50,
+    per_word: int = 18,
+    epochs: int = 4,
+    learning_rate: float = 3e-4,
+    seed: int = 0,
+) -> None:
+    """Teach a corrector names and terms, and report what that gains and what it costs.
+
+    It goes on from the corrector that comes with Beamless for this model, if there is one. A run
+    that was stopped goes on where it was.
+
+    Args:
+        words: a text file, a name or a term a line, written as they are to be read.
+        out: a folder for all that is made; the bundle is in it when it is done.
+        model: the Whisper to adapt, past 'beamless check'.
+        sentences: a text file of the user's own sentences with them, to learn from too.
+        voices: a YAML recipe of voices, as for synth; the Piper voice joe otherwise.
+        traces: general traces of the same model to mix in, so that nothing else is lost.
+        dev: corpora to measure what else has changed.
+        dev_limit: only so many utterances of each.
+        per_word: sentences of each term to learn from.
+        epochs: times through all traces.
+        learning_rate: of AdamW, at the start.
+        seed: of sentences, weights and order.
+    """
+    require_positive(per_word=per_word)
+    fitting = Fitting(epochs=epochs, learning_rate=learning_rate, seed=seed)
+    terms = read_terms(words)
+    own = [line.text for line in read_text_lines(sentences)] if sentences else []
+    cast = cast_from_recipe(voices) if voices else _one_voice()
+    known, aside = set_aside(cast)
+    learnt, judged = sentences_around(terms, own, per_word, seed)
+    origin = {"words": digest_of(words), "per_word": per_word, "seed": seed}
+    make_corpus(learnt, out / "learnt", known, origin)
+    make_corpus(judged, out / "judged", aside or known, origin)
+    collect(out / "learnt", out / "traces", targets=["reference"], model=model)
+    start = _start(model, out)
+    if not (out / "corrector" / "corrector.json").is_file():
+        train(
+            [out / "traces", *traces],
+            out / "corrector",
+            model=model,
+            targets=["reference", "best"],
+            policies=["teacher_forced", "on_policy"],
+            start=start,
+            fitting=fitting,
+        )
+    bundle = out / "bundle"
+    if not (bundle / "bundle.json").is_file():
+        export(model, bundle, corrector=out / "corrector")
+    if not (read_parity(open_bundle(str(bundle))) or {}).get("passed"):
+        check(str(bundle), limit=GATE_CLIPS, beam=False)
+    corpora = {"terms": read_corpus(out / "judged")}
+    corpora |= {name_of(folder): spread(read_corpus(folder), dev_limit) for folder in dev}
+    _report(open_bundle(model), open_bundle(str(bundle)), corpora, aside is not None, out)
+
+
+def _one_voice() -> Cast:
+    voice = load_voice("joe")
+    return Cast((Role(voice, 1.0, voice.speakers[:1], SPEEDS),))
+
+
+def set_aside(cast: Cast) -> tuple[Cast, Cast | None]:
+    """Split a cast's speakers into those to learn from and those to be judged by.
+
+    Every fifth is set aside, by a hash of the name, and at least one; None where there is only one.
+    """
+    everyone = [(role, s) for role in cast.roles for s in role.speakers or role.voice.speakers]
+    if len(everyone) < 2:
+        return cast, None
+
+    def rank(member: tuple[Role, str]) -> bytes:
+        name = f"{member[0].voice.name}/{member[1]}"
+        return blake2b(name.encode(), digest_size=6).digest()
+
+    ordered = sorted(everyone, key=rank)
+    judges = {(role.voice.name, s) for role, s in ordered[: max(1, len(everyone) // ONE_ASIDE_OF)]}
+
+    def part(judging: bool) -> Cast:
+        roles = []
+        for role in cast.roles:
+            names = role.speakers or role.voice.speakers
+            kept = tuple(s for s in names if ((role.voice.name, s) in judges) == judging)
+            if kept:
+                roles.append(replace(role, speakers=kept))
+        return Cast(tuple(roles), cast.seed)
+
+    return part(judging=False), part(judging=True)
+
+
+def _start(model: str, out: Path) -> Path | None:
+    """Write the corrector to go on from into a folder, or return None where there is none."""
+    corrector = pretrained(open_bundle(model).manifest.model["hash"])
+    if corrector is None:
+        return None
+    save_corrector(corrector, out / "start")
+    return out / "start"
+
+
+def recall(bundle: Bundle, utterances: Sequence[Utterance], title: str) -> Recall:
+    """Decode utterances by a bundle's default method; count the terms in what was heard."""
+    tokenizer = bundle.tokenizer
+    decode = open_method(bundle, default_method(bundle), tokenizer.prompt("en"))
+    encode = WindowEncoder(bundle)
+    heard, said, errors = 0, 0, Errors()
+    for utterance in track(utterances, title):
+        found = decode(encode(load_audio(utterance.audio), DEFAULT_AUDIO_CONTEXT))
+        errors += errors_of(found.tokens, utterance.text, tokenizer, "en")
+        term = utterance.extra.get("term")
+        if term:
+            said += 1
+            heard += holds(tokenizer.decode(found.tokens), str(term))
+    return Recall(heard, said, errors)
+
+
+def _report(
+    before: Bundle,
+    after: Bundle,
+    corpora: dict[str, list[Utterance]],
+    other_speakers: bool,
+    out: Path,
+) -> None:
+    table = Table("", "terms heard, before", "after", "WER before", "after", title_justify="left")
+    content = {}
+    for name, utterances in corpora.items():
+        short = [u for u in utterances if u.duration <= 30]
+        if not short:
+            raise BeamlessError(f"{name} has no utterance of at most 30 s")
+        old, new = recall(before, short, f"{name}, before"), recall(after, short, f"{name}, after")
+        terms = [f"{one.heard} of {one.said}" if one.said else "" for one in (old, new)]
+        table.add_row(name, *terms, f"{old.errors.rate:.2%}", f"{new.errors.rate:.2%}")
+        content[name] = {
+            "utterances": len(short),
+            "said": old.said,
+            "heard": {"before": old.heard, "after": new.heard},
+            "wer": {"before": old.errors.rate, "after": new.errors.rate},
+        }
+    screen().print(table)
+    if not other_speakers:
+        console().print("there is one speaker only: it says the sentences that judge, too")
+    write_text_atomically(out / "adapt.json", json.dumps(content, indent=2) + "\n")
+    console().print(f"wrote {out / 'bundle'}")

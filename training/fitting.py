@@ -1,0 +1,50 @@
+"""What a training is set to: the options of ``train`` that ``rounds`` and recipes share."""
+
+from dataclasses import dataclass
+
+from beamless.inference.counts import require_positive
+from beamless.models.corrector import CANDIDATES, Family
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A corrector's family and size, and how it is fitted.
+
+    Attributes:
+        family: shift moves the hidden state, rerank judges the likeliest tokens, dense changes
+            all logits.
+        history: hidden states of earlier steps that it sees.
+        units: its hidden units; 1024 of shift, 256 of rerank and 64 of dense if not given.
+        candidates: how many of the likeliest tokens rerank judges.
+        gate: let it tell too how likely its choice is wrong, at each step.
+        epochs: times through all traces.
+        batch_size: steps in a batch.
+        learning_rate: of AdamW, at the start.
+        weight_decay: of AdamW.
+        dropout: on the network's input and hidden units.
+        kl_weight: pull towards the base model where it agrees with the target.
+        seed: of weights and order; the same seed gives the same corrector.
+    """
+
+    family: Family = "shift"
+    history: int = 1
+    units: int | None = None
+    candidates: int = CANDIDATES
+    gate: bool = False
+    epochs: int = 3
+    batch_size: int = 256
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.01
+    dropout: float = 0.1
+    kl_weight: float = 0.3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what no training can be set to."""
+        require_positive(
+            history=self.history,
+            units=1 if self.units is None else self.units,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+        )

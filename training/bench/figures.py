@@ -103,7 +103,7 @@ def lines_of(
                 words=errors.words,
                 seconds=median(answer.seconds for answer in answers),
                 first_token=known_median([answer.first_token for answer in answers]),
-                tokens=len(tokenizer.encode(" " + first.text)),
+                tokens=len(tokenizer.encode(" " + first.text)) if first.text else 0,
                 steps=first.steps,
             )
         )

@@ -13,7 +13,6 @@ from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.progress import screen
 from beamless.training.bench.figures import COLUMNS, Figures, Line
 
-
 LEGEND = """\
 Seconds are of work for all recordings; RTF is seconds of work for a second of audio; cold and \
 cached are from starting the process to the first recording's text, with nothing kept from before \

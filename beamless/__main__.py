@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "adapt": ("beamless.training.adapt:adapt", "names and terms to a corrector that knows them"),
     "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
+    "calibrate": (
+        "beamless.training.calibrate:calibrate",
+        "confidence that means something, into a bundle",
+    ),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
     "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),
 }

@@ -52,7 +52,7 @@ def word_errors(reference: str, hypothesis: str) -> Errors:
     spoken, heard = reference.split(), hypothesis.split()
     if not spoken or not heard:
         return Errors(insertions=len(heard), deletions=len(spoken), words=len(spoken))
-    jiwer = _imported("jiwer")
+    jiwer = imported("jiwer")
     found = jiwer.process_words(" ".join(spoken), " ".join(heard))
     return Errors(found.substitutions, found.insertions, found.deletions, len(spoken))
 
@@ -87,18 +87,23 @@ def _english_normalizer() -> Any:  # noqa: ANN401 - a callable of an optional li
     The normaliser of whisper-normalizer itself adds rules to Whisper's: it makes "the cause"
     into "the because".
     """
-    spellings = _imported("whisper_normalizer.english").EnglishSpellingNormalizer().mapping
-    normalizer = _imported("transformers.models.whisper.english_normalizer")
+    spellings = imported("whisper_normalizer.english").EnglishSpellingNormalizer().mapping
+    normalizer = imported("transformers.models.whisper.english_normalizer")
     return normalizer.EnglishTextNormalizer(spellings)
 
 
 @cache
 def _basic_normalizer(characters: bool) -> Any:  # noqa: ANN401 - a callable of an optional library
-    basic = _imported("whisper_normalizer.basic").BasicTextNormalizer
+    basic = imported("whisper_normalizer.basic").BasicTextNormalizer
     return basic(split_letters=characters, preserve_marks=True)
 
 
-def _imported(module: str) -> Any:  # noqa: ANN401 - a module
+def imported(module: str) -> Any:  # noqa: ANN401 - a module
+    """Import what counting word errors needs.
+
+    Raises:
+        BeamlessError: it is not installed.
+    """
     from importlib import import_module
 
     try:

@@ -9,13 +9,14 @@ is a corrector), and ``tokenizer.json``.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
+from beamless.inference.confidence import Confidence
 from beamless.inference.devices import compile_model, was_cached
 from beamless.inference.errors import BeamlessError
 from beamless.inference.tokenizer import Tokenizer
@@ -36,6 +37,8 @@ class Manifest:
         precision: what ``encoder`` and ``decoder`` compute in, and what ``weights`` are stored as.
         corrector: the corrector's name, family, hash and provenance, or None.
         files: SHA-256 of every other file.
+        confidence: how raw probabilities are calibrated, and on what; None until
+            ``beamless calibrate`` has been run.
     """
 
     model: Mapping[str, str]
@@ -48,10 +51,14 @@ class Manifest:
     corrector: Mapping[str, Any] | None
     files: Mapping[str, str]
     format_version: int = FORMAT_VERSION
+    confidence: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         """Return the text of ``bundle.json``."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        content = asdict(self)
+        if self.confidence is None:
+            del content["confidence"]
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,18 @@ class Bundle:
 
     @property
     def hash(self) -> str:
-        """SHA-256 over all files' hashes and the manifest: names this bundle in reports."""
-        return hashlib.sha256(self.manifest.to_json().encode()).hexdigest()
+        """SHA-256 over all files' hashes and the manifest: names this bundle in reports.
+
+        It stays the same when the bundle is calibrated, which changes no token.
+        """
+        decoding = replace(self.manifest, confidence=None)
+        return hashlib.sha256(decoding.to_json().encode()).hexdigest()
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """How its raw probabilities are calibrated; None where they are not."""
+        stored = self.manifest.confidence
+        return None if stored is None else Confidence.of(stored)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -189,8 +206,11 @@ def read_manifest(folder: Path) -> Manifest:
         for name in ("suppress_tokens", "begin_suppress_tokens"):
             content[name] = tuple(content[name])
         content["alignment_heads"] = tuple((a, b) for a, b in content["alignment_heads"])
-        return Manifest(**content)
-    except (ValueError, KeyError, TypeError) as error:
+        manifest = Manifest(**content)
+        if manifest.confidence is not None:
+            Confidence.of(manifest.confidence)
+        return manifest
+    except (ValueError, LookupError, TypeError) as error:
         raise BeamlessError(f"{file} is damaged ({error}); export the bundle again") from None
 
 

@@ -1,6 +1,7 @@
 """Recordings of any length to segments: windows that follow speech, one behind the other.
 
-A recording is read as a stream, so that memory does not grow with it. Where the decoder stopped
+A recording is read as a stream, so that memory does not grow with it; while a window is decoded,
+the next one is read and encoded. Where the decoder stopped
 before a window's end, what is left is a window of its own.
 """
 
@@ -14,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from beamless.inference.ahead import ahead
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS
 from beamless.inference.budget import budget_for
 from beamless.inference.decoder import CrossKV
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import requested_language
-from beamless.inference.options import DecodingOptions
+from beamless.inference.options import AudioContext, DecodingOptions
 from beamless.inference.prompt import previous_tokens, prompt_tokens, room_for_previous
 from beamless.inference.segments import Place, alternatives_of, segments_of
 from beamless.inference.timestamps import TimedSlice, timed_slices
@@ -51,6 +53,13 @@ class Window(NamedTuple):
     def part(self, start: int, stop: int | None = None) -> "Window":
         """Return some of its samples as a window."""
         return Window(self.first + start, self.samples[start:stop])
+
+
+class Encoded(NamedTuple):
+    """A window's cross-KV, and how much the encoder saw of it."""
+
+    audio_context: AudioContext
+    cross_kv: CrossKV
 
 
 class SeenWindow(NamedTuple):
@@ -122,11 +131,11 @@ class LongForm:
             blocks: the recording, float32 [n] at 16 kHz each.
         """
         vad = self._options().vad
-        for window in speech_windows(self._counted(blocks), vad):
-            pending = deque([window])
+        for planned in ahead(speech_windows(self._counted(blocks), vad), self._encode):
+            pending: deque[tuple[Window, Encoded | None]] = deque([planned])
             while pending:
-                found, rest = self._decode(pending.popleft())
-                pending.extendleft(reversed(rest))
+                found, rest = self._decode(*pending.popleft())
+                pending.extendleft((part, None) for part in reversed(rest))
                 yield from found
 
     def _counted(self, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
@@ -137,12 +146,20 @@ class LongForm:
     def _tokens_of(self, text: str, name: str) -> list[int]:
         return prompt_tokens(self._tokenizer, text, name, self._room)
 
-    def _decode(self, window: Window) -> tuple[list[Segment], list[Window]]:
+    def _encode(self, window: Window) -> Encoded:
+        audio_context = self._options().audio_context
+        return Encoded(audio_context, self._decoder.encode(window.samples, audio_context))
+
+    def _decode(
+        self, window: Window, encoded: Encoded | None
+    ) -> tuple[list[Segment], list[Window]]:
         """Return a window's segments, and the parts of it that are still to be decoded."""
         options = self._options()
         if options.timestamps is None:
             options = replace(options, timestamps=window.seconds > LONG)
-        cross_kv = self._decoder.encode(window.samples, options.audio_context)
+        if encoded is None or encoded.audio_context != options.audio_context:
+            encoded = self._encode(window)
+        cross_kv = encoded.cross_kv
         self.language = self._language(options, lambda: self._decoder.languages(cross_kv))
         previous = previous_tokens(self._hotwords, self._context, self._room)
         budget = budget_for(window.samples, self.language, options.tokens_a_second)
@@ -181,7 +198,8 @@ class LongForm:
         if options.word_times and options.vad and can_detect_speech():
             speech = speech_in(window.samples)
         place = Place(start, end, speech)
-        found = segments_of(decoded.best, slices, place, self._tokenizer, self.language)
+        about = (self._tokenizer, self.language, self._decoder.confidence)
+        found = segments_of(decoded.best, slices, place, *about)
         if not found:
             return []
         self._end = found[-1].end

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from beamless.inference.confidence import Confidence
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.intervals import Interval, fitted
 from beamless.inference.timestamps import TimedSlice
@@ -35,11 +36,13 @@ def segments_of(
     place: Place,
     tokenizer: Tokenizer,
     language: str,
+    confidence: Confidence | None = None,
 ) -> list[Segment]:
     """Return the segments that slices of a hypothesis make; those without text are left out.
 
     Times are those of the recording, positive in length, in order and inside the window. Where the
-    hypothesis has an alignment the words are in the segments, which then begin and end with them.
+    hypothesis has an alignment the words are in the segments, which then begin and end with them;
+    ``confidence`` calibrates their probabilities.
     """
     texts = [_text(hypothesis.tokens[s.first : s.stop], tokenizer) for s in slices]
     spoken = [(s, text) for s, text in zip(slices, texts, strict=True) if text]
@@ -64,7 +67,8 @@ def segments_of(
     ]
     if hypothesis.alignment is None or not segments:
         return segments
-    return _with_words(segments, hypothesis, [s for s, _ in spoken], place, tokenizer, language)
+    where = (place, tokenizer, language, confidence)
+    return _with_words(segments, hypothesis, [s for s, _ in spoken], *where)
 
 
 def alternatives_of(
@@ -97,6 +101,7 @@ def _with_words(
     place: Place,
     tokenizer: Tokenizer,
     language: str,
+    confidence: Confidence | None,
 ) -> list[Segment]:
     assert hypothesis.alignment is not None
     ids = np.array(hypothesis.tokens, np.int64)
@@ -110,7 +115,8 @@ def _with_words(
         first = row_of[inside[0]]
         parts = words_of(ids[inside].tolist(), tokenizer, language)
         logprobs = np.array([hypothesis.logprobs[step] for step in inside])
-        words.append([_word(part, times[first:], logprobs, place) for part in _trimmed(parts)])
+        group = [_word(part, times[first:], logprobs, place) for part in _trimmed(parts)]
+        words.append([_calibrated(word, confidence, hypothesis.avg_logprob) for word in group])
     intervals = [(word.start, word.end) for group in words for word in group]
     placed = iter(fitted(intervals, place.start, place.end))
     found = []
@@ -128,8 +134,19 @@ def _word(part: TokenWord, times: np.ndarray, logprobs: np.ndarray, place: Place
     start, end = float(times[part.first]), float(times[max(part.spoken, part.first + 1)])
     if place.speech is not None:
         start, end = spoken_interval(start, end, _without_short_pauses(place.speech))
-    probability = float(np.exp(logprobs[part.first : part.stop]).mean())
+    probability = word_probability(logprobs[part.first : part.stop])
     return Word(place.start + start, place.start + end, part.text, probability)
+
+
+def word_probability(logprobs: np.ndarray) -> float:
+    """Return a word's raw probability by its tokens' log-probabilities [T]: their mean."""
+    return float(np.exp(logprobs).mean())
+
+
+def _calibrated(word: Word, confidence: Confidence | None, avg_logprob: float) -> Word:
+    if confidence is None:
+        return word
+    return replace(word, probability=confidence.of_word(word.probability, avg_logprob))
 
 
 def _trimmed(parts: Sequence[TokenWord]) -> list[TokenWord]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 class Word:
     """One word as the model wrote it, its leading space included but for a segment's first.
 
-    Times are seconds from the recording's start; the probability is the mean of its tokens'.
+    Times are seconds from the recording's start; the probability is the mean of its tokens',
+    calibrated where the bundle is: then so many of such words are right.
     """
 
     start: float

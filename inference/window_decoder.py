@@ -43,7 +43,7 @@ class WindowDecoder:
     """A bundle's encoder and one of its methods."""
 
     def __init__(self, bundle: Bundle, method: str) -> None:
-        self.tokenizer = bundle.tokenizer
+        self.tokenizer, self.confidence = bundle.tokenizer, bundle.confidence
         self._encoder = WindowEncoder(bundle)
         self._method = method_of(bundle, method)
         self.capacity = self._method.decoder.capacity

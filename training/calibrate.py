@@ -1,0 +1,198 @@
+"""``beamless calibrate``: recordings whose text is known, to a bundle whose confidence holds."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.subset import spread
+from beamless.inference.atomic import write_text_atomically
+from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
+from beamless.inference.bundle import Bundle
+from beamless.inference.errors import BeamlessError
+from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.inspection_picture import require_matplotlib
+from beamless.inference.methods import default_method, open_method
+from beamless.inference.progress import console, progress, screen
+from beamless.inference.segments import word_probability
+from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.window_encoder import WindowEncoder
+from beamless.inference.word_times import words_of
+from beamless.models.bundle import open_bundle
+from beamless.training.calibration import Sample, calibrated, fit, quality
+from beamless.training.calibration_picture import draw_calibration
+from beamless.training.right_words import right_words
+
+UNITS = ("word", "token")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One word or token of a decoded utterance: what the model gave it, and whether it is right.
+
+    Attributes:
+        unit: ``word`` or ``token``.
+        raw: its probability.
+        mean: the window's mean log-probability.
+        right: whether the reference has the word there.
+        fitted: it stands on the side that the numbers are fitted on; else on the reported one.
+    """
+
+    unit: str
+    raw: float
+    mean: float
+    right: bool
+    fitted: bool
+
+
+def calibrate(
+    bundle: str,
+    corpora: list[Path],
+    *,
+    out: Path,
+    limit: int | None = None,
+    language: str = "en",
+    device: str = "CPU",
+) -> None:
+    """Fit a bundle's confidence on recordings whose text is known, and write it into the bundle.
+
+    One half of the speakers is fitted on, the other half reported on. Tokens do not change.
+
+    Args:
+        bundle: a bundle's folder, or a model's name.
+        corpora: corpus folders; not those that it will be tested on.
+        out: a new folder for calibration.json and calibration.png.
+        limit: only so many utterances of each corpus, spread by a hash of their ids.
+        language: what is spoken.
+        device: an OpenVINO device.
+    """
+    require_matplotlib()
+    if out.exists() and any(out.iterdir()):
+        raise BeamlessError(f"{out} exists; name another folder")
+    work = [u for folder in corpora for u in spread(read_corpus(folder), limit)]
+    opened = open_bundle(bundle, device)
+    judged = list(judge(opened, work, language))
+    content, probabilities = results(judged)
+    method = default_method(opened)
+    content |= {"method": method, "language": language, "utterances": len(work)}
+    content["corpora"] = ["/".join(folder.resolve().parts[-2:]) for folder in corpora]
+    write_text_atomically(out / "calibration.json", json.dumps(content, indent=2) + "\n")
+    words = content["words"]["reported"]
+    about = f"{opened.manifest.model['name']}, {method}, {', '.join(content['corpora'])}"
+    title = f"{about}: {words} words"
+    right = sample_of(judged, "word", fitted=False).right
+    draw_calibration(probabilities, right, title, out / "calibration.png")
+    _print(content, title)
+    kept = {name: content[name] for name in (*UNITS, "method", "language", "corpora")}
+    manifest = replace(opened.manifest, confidence=kept)
+    write_text_atomically(opened.folder / "bundle.json", manifest.to_json())
+    console().print(f"wrote {out}, and the numbers into {opened.folder / 'bundle.json'}")
+
+
+def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judged]:
+    """Decode utterances with the bundle's own method and yield their words and tokens, judged.
+
+    Utterances longer than a window are left out, and those whose words cannot be aligned fairly
+    (see ``right_words``).
+    """
+    tokenizer, left_out = bundle.tokenizer, 0
+    encoder = WindowEncoder(bundle)
+    decode = open_method(bundle, default_method(bundle), tokenizer.prompt(language))
+    with progress("utterances", len(work)) as advance:
+        for utterance in work:
+            samples = load_audio(utterance.audio)
+            if len(samples) <= WINDOW_SECONDS * SAMPLE_RATE:
+                found = decode(encoder(samples, "short"))
+                told = list(judged_words(found, utterance, tokenizer, language))
+                left_out += not told
+                yield from told
+            else:
+                left_out += 1
+            advance()
+    if left_out:
+        console().print(f"left out {left_out} utterances: too long, no words, or hard to align")
+
+
+def judged_words(
+    hypothesis: Hypothesis, utterance: Utterance, tokenizer: Tokenizer, language: str
+) -> Iterator[Judged]:
+    """Yield each word of a hypothesis and each of its tokens, right where the word is."""
+    steps = [at for at, token in enumerate(hypothesis.tokens) if token < tokenizer.end]
+    words = words_of([hypothesis.tokens[at] for at in steps], tokenizer, language)
+    right = right_words([word.text for word in words], utterance.text, language) or []
+    logprobs = np.array([hypothesis.logprobs[at] for at in steps])
+    mean, fitted = hypothesis.avg_logprob, on_fitted_side(utterance)
+    for word, is_right in zip(words, right, strict=bool(right)):
+        if is_right is not None:
+            inside = logprobs[word.first : word.stop]
+            yield Judged("word", word_probability(inside), mean, is_right, fitted)
+            for probability in np.exp(inside):
+                yield Judged("token", float(probability), mean, is_right, fitted)
+
+
+def on_fitted_side(utterance: Utterance) -> bool:
+    """Part utterances in two halves by a hash of their speaker, or of themselves without one."""
+    key = utterance.speaker or utterance.id
+    return hashlib.sha256(key.encode()).digest()[0] % 2 == 0
+
+
+def results(judged: list[Judged]) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
+    """Fit on one side and judge on the other.
+
+    Returns:
+        What ``calibration.json`` holds; and the reported words' probabilities, raw and calibrated.
+    """
+    content: dict[str, Any] = {}
+    shown: dict[str, np.ndarray] = {}
+    for unit in UNITS:
+        numbers = fit(sample_of(judged, unit, fitted=True))
+        reported = sample_of(judged, unit, fitted=False)
+        if not len(reported.right):
+            raise BeamlessError("too few speakers to report on; give more recordings")
+        found = {"raw": reported.raw, "calibrated": calibrated(numbers, reported)}
+        shown = shown or found
+        content[unit] = list(numbers)
+        content[f"{unit}s"] = {
+            "reported": len(reported.right),
+            "wrong": float((~reported.right).mean()),
+            **{name: quality(p, reported.right).as_dict() for name, p in found.items()},
+        }
+    return content, shown
+
+
+def sample_of(judged: list[Judged], unit: str, fitted: bool) -> Sample:
+    """Return the words or tokens of one side."""
+    rows = [row for row in judged if row.unit == unit and row.fitted == fitted]
+    return Sample(
+        raw=np.array([row.raw for row in rows], np.float64),
+        means=np.array([row.mean for row in rows], np.float64),
+        right=np.array([row.right for row in rows], bool),
+    )
+
+
+def _print(content: Mapping[str, Any], title: str) -> None:
+    table = Table("", title=title, title_justify="left")
+    columns = ("n", "wrong", "calibration error", "log loss", "ranking", "errors found", "of them")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for unit in UNITS:
+        for kind in ("raw", "calibrated"):
+            figures, part = content[f"{unit}s"][kind], content[f"{unit}s"]
+            table.add_row(
+                f"{unit}s, {kind}",
+                str(part["reported"]),
+                f"{part['wrong']:.1%}",
+                f"{figures['calibration_error']:.3f}",
+                f"{figures['log_loss']:.3f}",
+                f"{figures['ranking']:.3f}",
+                f"{figures['recall_at_half']:.0%}",
+                f"{figures['precision_at_half']:.0%}",
+            )
+    screen().print(table)
+    screen().print("errors found: words below one half, recall; of them: precision")

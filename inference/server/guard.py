@@ -118,4 +118,4 @@ class Guard:
             if protocol.strip().startswith(KEY_PROTOCOL):
                 key = protocol.strip().removeprefix(KEY_PROTOCOL)
         wanted = self._options.api_key.encode("utf-8")
-        return secrets.compare_digest(key.strip().encode("utf-8", "surrogateescape"), wanted)
+        return secrets.compare_digest(key.strip().encode("latin-1"), wanted)

@@ -136,6 +136,8 @@ async def hear(websocket: WebSocket, state: State, model: str) -> None:
             transcriber.options = options
             for event in stream(line.chunks(), transcriber, rate):
                 line.tell(event)
+        except Cancelled:
+            pass
         finally:
             listener.give_back(transcriber)
             line.tell(None)

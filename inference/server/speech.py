@@ -125,11 +125,13 @@ def voice_of(content: dict[str, Any], speaker: Speaker) -> str | None:
     wanted = content.get("voice")
     wanted = wanted.get("id") if isinstance(wanted, dict) else wanted
     speakers = speaker.voice.speakers
-    if wanted in (None, "", "default") or (wanted in STOCK and wanted not in speakers):
+    if not isinstance(wanted, str | None):
+        raise ApiError(400, "voice is a name", param="voice")
+    if wanted is None or wanted in ("", "default") or (wanted in STOCK - {*speakers}):
         return None
-    if not isinstance(wanted, str) or wanted not in speakers:
+    if wanted not in speakers:
         some = ", ".join(speakers[:20])
-        message = f"{speaker.name} has no voice {str(wanted)[:40]!r}; it has {some}"
+        message = f"{speaker.name} has no voice {wanted[:40]!r}; it has {some}"
         raise ApiError(400, message, param="voice")
     return wanted
 
@@ -158,7 +160,8 @@ def events(sound: bytes, size: int = 24_000) -> Iterator[bytes]:
 
 
 def _text(content: dict[str, Any], name: str) -> str:
-    value = content.get(name) or ""
+    value = content.get(name)
+    value = "" if value is None else value
     if not isinstance(value, str):
         raise ApiError(400, f"{name} is a string", param=name)
     return value

@@ -178,6 +178,8 @@ def listen(
     first = state.first_token(job)
 
     def on_segment(segment: Segment) -> None:
+        if job.cancelled.is_set():
+            raise Cancelled
         first()
         tell((segment, transcriber.language))
 

@@ -9,18 +9,17 @@ import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import (
-    MultipartCallbacks,
-    MultipartParser,
-    parse_options_header,
-)
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from beamless.inference.server.errors import ApiError
 from beamless.inference.server.options import ServerOptions
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 MOST_FIELDS = 64
 LONGEST_FIELD = 65_536  # bytes
@@ -134,7 +133,7 @@ class Form:
         self._parts = 0
         self.found = self.ended = False
 
-    def callbacks(self) -> MultipartCallbacks:
+    def callbacks(self) -> "MultipartCallbacks":
         """Return what the parser calls."""
         return {
             "on_part_begin": self._begin,

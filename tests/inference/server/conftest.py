@@ -18,6 +18,7 @@ from beamless.inference.server.options import ServerOptions
 from beamless.inference.server.run import Server, listen_at, server_of
 
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
+CLIENT = httpx.Client(timeout=120, trust_env=False)
 
 
 class Tones:
@@ -46,7 +47,7 @@ class Running:
         """Post a form, with the model tiny.en if it names none."""
         fields.setdefault("model", "tiny.en")
         files = None if file is None else {"file": file}
-        return httpx.post(self.url + path, data=fields, files=files, timeout=120)
+        return CLIENT.post(self.url + path, data=fields, files=files)
 
     def text(self, file, **fields) -> str:
         """Return what a recording says."""
@@ -65,7 +66,7 @@ class Running:
 
 @contextmanager
 def serving(offer: Offer, **options) -> Iterator[Running]:
-    options = replace(ServerOptions(port=0), **options)
+    options = replace(ServerOptions(), port=0, **options)
     app, ports = create_app(offer, options), queue.Queue()
     server = server_of(app, options, ports.put)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listen_at(options)]})

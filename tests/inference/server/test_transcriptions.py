@@ -5,7 +5,6 @@ import json
 import re
 from itertools import pairwise
 
-import httpx
 import numpy as np
 import pytest
 import soundfile as sf
@@ -13,7 +12,7 @@ from conftest import SENTENCE
 
 from beamless.inference.server.models import Offer, listeners_of
 
-from .conftest import TRANSCRIPTIONS, serving
+from .conftest import CLIENT, TRANSCRIPTIONS, serving
 
 
 def words(text):
@@ -192,11 +191,10 @@ def test_what_is_no_recording_gives_400_with_a_plain_reason(server, content):
 )
 def test_a_format_is_found_from_the_bytes_whatever_the_name(server, container, name):
     m4a = container("ipod", "aac")
-    answer = httpx.post(
+    answer = CLIENT.post(
         server.url + TRANSCRIPTIONS,
         data={"model": "tiny.en"},
         files={"file": (name or None, m4a)},
-        timeout=60,
     )
     assert words(answer.json()["text"]) == words(SENTENCE)
 
@@ -207,9 +205,9 @@ def test_webm_without_a_name_is_heard(server, container):
 
 def test_the_users_own_path_takes_a_form_or_the_bytes_alone(server, clip_bytes):
     form = server.post("/stt/tiny.en", file=clip_bytes)
-    bare = httpx.post(server.url + "/stt/tiny.en?response_format=text", content=clip_bytes)
+    bare = CLIENT.post(server.url + "/stt/tiny.en?response_format=text", content=clip_bytes)
     assert form.json()["text"] + "\n" == bare.text
-    missing = httpx.post(server.url + "/stt/large", content=clip_bytes)
+    missing = CLIENT.post(server.url + "/stt/large", content=clip_bytes)
     assert missing.status_code == 404
 
 
@@ -264,15 +262,15 @@ def test_a_multilingual_model_translates(several, clip_bytes):
 
 
 def test_models_with_a_slash_in_their_name_have_a_path_too(several, clip_bytes):
-    answer = httpx.post(several.url + "/stt/openai/base", content=clip_bytes, timeout=60)
+    answer = CLIENT.post(several.url + "/stt/openai/base", content=clip_bytes)
     assert words(answer.json()["text"]) == words(SENTENCE)
 
 
 def test_the_models_are_listed(several):
-    listed = httpx.get(several.url + "/v1/models").json()["data"]
+    listed = CLIENT.get(several.url + "/v1/models").json()["data"]
     assert [each["id"] for each in listed] == ["tiny.en", "openai/base"]
-    assert httpx.get(several.url + "/v1/models/openai/base").json() == listed[1]
-    assert httpx.get(several.url + "/v1/models/none").status_code == 404
+    assert CLIENT.get(several.url + "/v1/models/openai/base").json() == listed[1]
+    assert CLIENT.get(several.url + "/v1/models/none").status_code == 404
 
 
 def test_a_recording_that_is_too_long_by_its_header_gives_413(several):

@@ -6,8 +6,8 @@ their kin. What a file is decides its content, never its name.
 
 import io
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 
 from beamless.inference.errors import BeamlessError
+from beamless.inference.native_noise import without_native_noise
 
 BLOCK_SECONDS = 0.1
 CONTAINER_MARKS: tuple[tuple[int, bytes], ...] = (
@@ -70,7 +71,11 @@ def probe(path: Path) -> AudioFile:
             file.seek(0)
             if not head:
                 raise BeamlessError(f"{path} has 0 bytes: not an audio file")
-            with suppress(soundfile.LibsndfileError), soundfile.SoundFile(file) as sound:
+            with (
+                suppress(soundfile.LibsndfileError),
+                _quiet(head)(),
+                soundfile.SoundFile(file) as sound,
+            ):
                 seconds = sound.frames / sound.samplerate
                 return AudioFile(path, sound.samplerate, sound.channels, seconds, needs_av=False)
     except OSError as error:
@@ -136,11 +141,28 @@ def _sound_blocks(audio: AudioFile) -> Iterator[np.ndarray]:
 
 
 def _sound_blocks_from(path: Path, position: int, size: int) -> Iterator[np.ndarray]:
-    with _open(path) as file, soundfile.SoundFile(file) as sound:
-        if position:
-            sound.seek(position)
-        while len(block := sound.read(size, dtype="float32", always_2d=True)):
-            yield block
+    with _open(path) as file:
+        quiet = _quiet(file.read(4))
+        file.seek(0)
+        with quiet():
+            sound = soundfile.SoundFile(file)
+        with sound:
+            if position:
+                with quiet():
+                    sound.seek(position)
+            while True:
+                with quiet():
+                    block = sound.read(size, dtype="float32", always_2d=True)
+                if not len(block):
+                    return
+                yield block
+
+
+def _quiet(head: bytes) -> Callable[[], AbstractContextManager[None]]:
+    """Return what reading a file with this head runs in: mp3's decoder prints what it sees."""
+    tagged = head[:3] == b"ID3"
+    is_mp3 = tagged or (head[:1] == b"\xff" and len(head) > 1 and head[1] >= 0xE0)
+    return without_native_noise if is_mp3 else nullcontext
 
 
 def _warn_of_gap(audio: AudioFile, start: int, end: int) -> None:

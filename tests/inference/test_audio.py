@@ -1,5 +1,6 @@
 """Any recording becomes float32, one channel, 16 kHz; what is wrong with it is said."""
 
+import os
 import struct
 import sys
 import tracemalloc
@@ -78,6 +79,18 @@ def test_a_wav_that_is_not_16_bit_is_read_as_what_it_is(tmp_path, container, sub
     path = tmp_path / "sound"
     soundfile.write(path, tone(2, 48000), 48000, format=container, subtype=subtype)
     assert_close(load_audio(path), tone(2), bound)
+
+
+def test_an_mp3s_decoder_does_not_chatter_on_standard_error(tmp_path, capfd):
+    path = tmp_path / "a.mp3"
+    soundfile.write(path, noisy(3), 16000)
+    content = path.read_bytes()
+    path.write_bytes(content[:2000] + bytes(500) + content[2000:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AudioWarning)
+        assert len(load_audio(path)) > 2 * 16000
+    os.write(2, b"ours")
+    assert capfd.readouterr().err == "ours"
 
 
 def test_mp3_is_read(tmp_path):

@@ -190,7 +190,7 @@ def test_figures_are_medians_over_rounds_and_sums_over_clips(tiny_bundle):
             5.0 if n == 0 else None,
             1.0 + n,
             tuple(
-                Answer(text, seconds, first, 7, 100 + n)
+                Answer(text, seconds, 2 * seconds, first, 7, 100 + n)
                 for text, (seconds, first) in zip(("the box", ""), answers[n], strict=True)
             ),
         )
@@ -198,6 +198,7 @@ def test_figures_are_medians_over_rounds_and_sums_over_clips(tiny_bundle):
     ]
     found = figures_of(turns, lines_of(turns, clips, "en", tiny_bundle.tokenizer))
     assert (found.wer, found.seconds, found.steps) == (pytest.approx(2 / 3), 4.0, 14)
+    assert found.processor_seconds == 8.0
     assert found.first_token == pytest.approx((0.3 + 0.3) / 2)
     assert (found.cold, found.cached, found.memory) == (5.0, 2.0, 101)
     assert found.real_time_factor == pytest.approx(4 / 3)

@@ -40,6 +40,7 @@ class Line:
     deletions: int
     words: int
     seconds: float
+    processor_seconds: float
     first_token: float | None
     tokens: int
     steps: int | None
@@ -56,7 +57,8 @@ class Figures:
 
     Attributes:
         wer: word error rate as a fraction, after Whisper's normaliser.
-        seconds: all clips together, each by the median of its rounds.
+        seconds, processor_seconds: all clips together, each by the median of its rounds; by the
+            clock, and of all cores together.
         real_time_factor: seconds ÷ seconds of audio.
         first_token: median over the clips, in seconds; None where nobody tells.
         ms_per_token: milliseconds ÷ tokens of the text in the model's own tokenizer.
@@ -70,6 +72,7 @@ class Figures:
     implementation: str
     wer: float
     seconds: float
+    processor_seconds: float
     real_time_factor: float
     first_token: float | None
     ms_per_token: float
@@ -102,6 +105,7 @@ def lines_of(
                 deletions=errors.deletions,
                 words=errors.words,
                 seconds=median(answer.seconds for answer in answers),
+                processor_seconds=median(answer.processor_seconds for answer in answers),
                 first_token=known_median([answer.first_token for answer in answers]),
                 tokens=len(tokenizer.encode(" " + first.text)) if first.text else 0,
                 steps=first.steps,
@@ -118,6 +122,7 @@ def figures_of(turns: Sequence[Turn], lines: Sequence[Line]) -> Figures:
         implementation=turns[0].name,
         wer=sum((line.errors for line in lines), Errors()).rate,
         seconds=seconds,
+        processor_seconds=sum(line.processor_seconds for line in lines),
         real_time_factor=seconds / max(1e-9, sum(line.duration for line in lines)),
         first_token=known_median([line.first_token for line in lines]),
         ms_per_token=1000 * seconds / max(1, sum(line.tokens for line in lines)),
@@ -164,6 +169,7 @@ COLUMNS: dict[str, Cell] = {
     "implementation": lambda figures: figures.implementation,
     "WER %": _number("wer", ".2f", 100),
     "seconds": _number("seconds", ".2f"),
+    "CPU s": _number("processor_seconds", ".2f"),
     "× greedy": _number("time_ratio", ".2f"),
     "RTF": _number("real_time_factor", ".3f"),
     "first token ms": _number("first_token", ".0f", 1000),

@@ -18,10 +18,17 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back for one file; ``memory`` is the process's peak so far, in bytes."""
+    """What came back for one file.
+
+    Attributes:
+        seconds, processor_seconds: by the clock, and of all cores together, which other programs
+            on the machine disturb less.
+        memory: the process's peak so far, in bytes.
+    """
 
     text: str
     seconds: float
+    processor_seconds: float
     first_token: float | None
     steps: int | None
     memory: int | None

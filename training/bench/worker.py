@@ -46,15 +46,16 @@ def main() -> int:
 def serve(made: Implementation, answers: TextIO) -> None:
     """Transcribe the files that standard input names."""
     for line in sys.stdin:
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         heard = made.transcribe(Path(json.loads(line)))
-        seconds = time.perf_counter() - began
+        seconds, worked = time.perf_counter() - began, time.process_time() - worked
         if isinstance(heard, str):
             heard = Heard(heard)
         answer(
             answers,
             text=" ".join(heard.text.split()),
             seconds=seconds,
+            processor_seconds=worked,
             first_token=heard.first_token,
             steps=heard.steps,
             memory=peak_memory(),

@@ -14,9 +14,9 @@ from beamless.inference.progress import screen
 from beamless.training.bench.figures import COLUMNS, Figures, Line
 
 LEGEND = """\
-Seconds are of work for all recordings, by the clock; CPU s are those of all cores together; RTF is seconds of work for a second of audio; cold and \
-cached are from starting the process to the first recording's text, with nothing kept from before \
-and with what starts keep."""
+Seconds are of work for all recordings, by the clock; CPU s are those of all cores together; RTF \
+is seconds of work for a second of audio; cold and cached are from starting the process to the \
+first recording's text, with nothing kept from before and with what starts keep."""
 
 
 @dataclass(frozen=True)

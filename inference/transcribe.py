@@ -68,13 +68,6 @@ class Transcriber:
         self.on_window: OnWindow | None = None
         self._decoder = WindowDecoder(self.bundle, self.method)
 
-    def prepare(self) -> None:
-        """Compile all that windows may need under the present options, so that none waits for it.
-
-        Otherwise a shorter encoder is compiled on its first use.
-        """
-        self._decoder.prepare(self.options.audio_context)
-
     @property
     def decoder(self) -> StaticDecoder:
         """The static decoder that the method drives, for whoever watches its steps."""

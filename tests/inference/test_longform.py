@@ -109,6 +109,18 @@ def test_long_windows_have_times_unless_the_user_says_otherwise(greedy, speech, 
     greedy.options = DecodingOptions()
 
 
+def test_a_beam_has_times_in_shorter_windows_as_it_ends_early_without(
+    tiny_bundle, speech, other_speech
+):
+    begin = tiny_bundle.tokenizer.timestamp_begin
+    clip = np.concatenate([speech, silence(0.6), other_speech, silence(0.6), speech])
+    assert 8 < len(clip) / SECOND < 15
+    for method, timed in (("beam2", True), ("greedy", False)):
+        made = Transcriber(tiny_bundle, method=method).transcribe(clip)
+        assert (made.segments[0].tokens[0] >= begin) == timed
+        assert made.text.lower().count("fox") == 2 and "present period" in made.text.lower()
+
+
 # --- silence --------------------------------------------------------------------------------
 
 

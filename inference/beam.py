@@ -15,8 +15,8 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import room_for_text
-from beamless.inference.hypothesis import FinishReason, Hypothesis
-from beamless.inference.logits import Suppression, log_sum_exp, probability_of, top_k
+from beamless.inference.hypothesis import FinishReason, Hypothesis, Others
+from beamless.inference.logits import Suppression, likeliest, log_sum_exp, probability_of, top_k
 from beamless.inference.sampling import LIKELIEST, TokenOptions, weighed
 from beamless.inference.timestamps import TimestampRules
 
@@ -30,6 +30,7 @@ class Node:
     Attributes:
         total: what the hypothesis ranks by while it lives.
         hidden, alignment: what the step that gave the token left, where it is recorded.
+        others: the likeliest tokens of that step, where they are asked for.
     """
 
     token: int
@@ -38,6 +39,7 @@ class Node:
     parent: "Node | None"
     hidden: np.ndarray | None
     alignment: np.ndarray | None = None
+    others: Others = ()
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,10 @@ def beam_search(
     live: list[Node | None] = [None]
     finished: list[tuple[Node, FinishReason]] = []
     for length in range(1, room + 1):
-        found = candidates(beam.allowed(step.logits, live), live, beam, end)
+        allowed = beam.allowed(step.logits, live)
+        found = candidates(allowed, live, beam, end)
         survivors, ended = rank(found, size, end)
-        trace = _trace(decoder, record)
+        trace = (*_trace(decoder, record), _others(allowed, beam.options.others))
         finished += [(_extend(live, c, *trace), "stop") for c in ended]
         if len(finished) >= size or not survivors:
             break
@@ -205,11 +208,18 @@ def _trace(decoder: StaticDecoder, record: bool) -> Trace:
     return hidden, None if alignments is None else alignments[at].copy()
 
 
+def _others(allowed: np.ndarray, count: int) -> list[Others]:
+    """Return the likeliest tokens of each row of allowed logits [R, V]."""
+    totals = log_sum_exp(allowed)[:, 0] if count else [0.0] * len(allowed)
+    return [likeliest(row, float(t), count) for row, t in zip(allowed, totals, strict=True)]
+
+
 def _extend(
     live: Sequence[Node | None],
     candidate: Candidate,
     hidden: np.ndarray | None,
     alignment: np.ndarray | None,
+    others: Sequence[Others],
 ) -> Node:
     row = candidate.row
     return Node(
@@ -219,6 +229,7 @@ def _extend(
         parent=live[row],
         hidden=None if hidden is None else hidden[row],
         alignment=None if alignment is None else alignment[row],
+        others=others[row],
     )
 
 
@@ -241,4 +252,5 @@ def _unroll(
         steps=steps,
         hidden=np.stack(states) if states else None,
         alignment=np.stack(alignments) if alignments else None,
+        others=tuple(n.others for n in nodes) if nodes[0].others else (),
     )

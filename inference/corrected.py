@@ -85,4 +85,7 @@ class Corrected:
             runner_up_logprob=float(logprobs[second]),
             no_speech_prob=no_speech,
             doubt=float(outputs["doubt"][0]) if "doubt" in outputs else None,
+            others=tuple(zip(tokens.tolist(), logprobs.tolist(), strict=True))[
+                : self.options.others
+            ],
         )

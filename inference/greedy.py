@@ -14,8 +14,8 @@ from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
-from beamless.inference.hypothesis import FinishReason, Hypothesis
-from beamless.inference.logits import Suppression, log_sum_exp, probability_of, top_k
+from beamless.inference.hypothesis import FinishReason, Hypothesis, Others
+from beamless.inference.logits import Suppression, likeliest, log_sum_exp, probability_of, top_k
 from beamless.inference.sampling import LIKELIEST, TokenOptions, preferred
 from beamless.inference.timestamps import TimestampRules
 
@@ -34,6 +34,7 @@ class Choice:
         no_speech_prob: probability of ``<|nospeech|>`` here; it means something after the start
             token only.
         doubt: probability that the token is wrong, by a corrector that has a gate; else None.
+        others: the likeliest tokens, where they are asked for.
     """
 
     token: int
@@ -42,6 +43,7 @@ class Choice:
     runner_up_logprob: float
     no_speech_prob: float
     doubt: float | None = None
+    others: Others = ()
 
 
 class Chooser(Protocol):
@@ -91,12 +93,13 @@ class Greedy:
         if self.options.plain:
             best, second = two_largest(logits[0])
         else:
-            likeliest = top_k(logits[0], LIKELIEST)
-            logprobs = logits[0, likeliest] - total
+            best_ones = top_k(logits[0], LIKELIEST)
+            logprobs = logits[0, best_ones] - total
             rule = (text, self._end, self.options, self.rng)
-            best, second = (int(i) for i in likeliest[preferred(likeliest, logprobs, *rule)[:2]])
+            best, second = (int(i) for i in best_ones[preferred(best_ones, logprobs, *rule)[:2]])
         logprob, runner_up = float(logits[0, best]) - total, float(logits[0, second]) - total
-        return Choice(best, logprob, second, runner_up, no_speech)
+        others = likeliest(logits[0], total, self.options.others)
+        return Choice(best, logprob, second, runner_up, no_speech, others=others)
 
 
 def two_largest(logits: np.ndarray) -> tuple[int, int]:
@@ -135,7 +138,7 @@ def greedy(
     room = room_for_text(chooser.decoder.capacity, prompt)
     choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
     tokens: list[int] = []
-    logprobs = [choice.logprob]
+    logprobs, others = [choice.logprob], [choice.others]
     finish_reason: FinishReason = "stop"
     while choice.token != end:
         tokens.append(choice.token)
@@ -149,6 +152,7 @@ def greedy(
             break
         choice = chooser.next(choice.token, "text")
         logprobs.append(choice.logprob)
+        others.append(choice.others)
     states = chooser.decoder.states[len(prompt) - 1 : chooser.decoder.position, 0]
     found = Hypothesis(
         tokens=tuple(tokens),
@@ -157,6 +161,7 @@ def greedy(
         no_speech_prob=no_speech_prob,
         steps=chooser.decoder.steps,
         hidden=states.copy() if record else None,
+        others=tuple(others) if chooser.options.others else (),
     )
     return without_repeats(found)
 

@@ -5,6 +5,9 @@ from typing import Literal
 
 import numpy as np
 
+Others = tuple[tuple[int, float], ...]
+"""The likeliest tokens of a step and their log-probabilities, best first."""
+
 FinishReason = Literal["stop", "length", "budget"]
 
 
@@ -22,6 +25,7 @@ class Hypothesis:
         hidden: the hidden states [T, d] from which each of ``logprobs`` was made, if recorded.
         alignment: the alignment heads' attention [T, A, S] at the same steps, if recorded.
         temperature: at which its tokens were drawn; 0 if they were the best.
+        others: the likeliest tokens at the same steps, if noted.
     """
 
     tokens: tuple[int, ...]
@@ -32,6 +36,7 @@ class Hypothesis:
     hidden: np.ndarray | None = None
     alignment: np.ndarray | None = None
     temperature: float = 0.0
+    others: tuple[Others, ...] = ()
 
     @property
     def avg_logprob(self) -> float:

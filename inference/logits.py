@@ -51,6 +51,16 @@ def probability_of(token: int, logits: np.ndarray) -> float:
     return float(np.exp(logits[0, token] - log_sum_exp(logits[:1])[0, 0]))
 
 
+def likeliest(logits: np.ndarray, total: float, count: int) -> tuple[tuple[int, float], ...]:
+    """Return the best tokens of allowed logits [V] and their log-probabilities, best first.
+
+    ``total`` is their log Σ exp.
+    """
+    if not count:
+        return ()
+    return tuple((int(t), float(logits[t]) - total) for t in top_k(logits, count))
+
+
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
     """Return the indices of the k largest of a flat array, largest first, ties by index."""
     k = min(k, values.size)

@@ -9,7 +9,7 @@ import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -25,12 +25,13 @@ from beamless.inference.options import AudioContext, DecodingOptions
 from beamless.inference.prompt import previous_tokens, prompt_tokens, room_for_previous
 from beamless.inference.segments import Place, alternatives_of, segments_of
 from beamless.inference.timestamps import TimedSlice, timed_slices
-from beamless.inference.transcript import Segment
+from beamless.inference.transcript import Alternative, Segment
 from beamless.inference.vad import speech_spans
 from beamless.inference.window_decoder import Decoded, WindowDecoder
 from beamless.inference.windows import window_audio
 
 LONG = 15.0  # s of a window from which on times are written, unless the user says otherwise
+LONG_FOR_BEAM = 8.0  # s: a beam ends early (arXiv 2309.10299), and loses sentences in shorter ones
 SURE = 0.5  # probability from which on a language is settled
 LEAST_REST = 0.6  # s of speech behind the last time that are worth a window of their own
 LEAST_ADVANCE = 1.0  # s that a window must have given text for, to be gone on from there
@@ -156,7 +157,9 @@ class LongForm:
         """Return a window's segments, and the parts of it that are still to be decoded."""
         options = self._options()
         if options.timestamps is None:
-            options = replace(options, timestamps=window.seconds > LONG)
+            beam = self._decoder.static_decoder.batch > 1
+            long = LONG_FOR_BEAM if beam else LONG
+            options = replace(options, timestamps=window.seconds > long)
         if encoded is None or encoded.audio_context != options.audio_context:
             encoded = self._encode(window)
         cross_kv = encoded.cross_kv
@@ -183,7 +186,30 @@ class LongForm:
             rest = [window.part(at)]
         self._remember(decoded, slices, options)
         heard = window if at is None else window.part(0, at)
-        return self._segments(decoded, slices, heard, options), rest
+        segments = self._segments(decoded, slices, heard, options)
+        if segments and options.alternatives:
+            again = partial(self._decoder.decode, cross_kv, self.language, previous)
+            others = self._readings(decoded, options, lambda plain: again(plain, budget))
+            segments[0] = replace(segments[0], alternatives=others)
+        return segments, rest
+
+    def _readings(
+        self,
+        decoded: Decoded,
+        options: DecodingOptions,
+        again: Callable[[DecodingOptions], Decoded],
+    ) -> tuple[Alternative, ...]:
+        """Return a window's other readings.
+
+        Hypotheses with times may differ in those alone: then more come from a beam without them.
+        """
+        count = options.alternatives
+        found = alternatives_of(decoded.hypotheses, self._tokenizer, count)
+        if len(found) < count and options.timestamps:
+            plain = again(replace(options, timestamps=False, word_times=False))
+            hypotheses = (*decoded.hypotheses, *plain.hypotheses)
+            found = alternatives_of(hypotheses, self._tokenizer, count)
+        return found
 
     def _segments(
         self,
@@ -204,9 +230,6 @@ class LongForm:
             return []
         self._end = found[-1].end
         self._heard += len(window.samples)
-        if options.alternatives:
-            others = alternatives_of(decoded.hypotheses, self._tokenizer, options.alternatives)
-            found[0] = replace(found[0], alternatives=others)
         return found
 
     def _language(self, options: DecodingOptions, listen: Callable[[], dict[str, float]]) -> str:

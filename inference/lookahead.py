@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV, Passage
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
-from beamless.inference.hypothesis import FinishReason, Hypothesis
+from beamless.inference.hypothesis import FinishReason, Hypothesis, Others
 
 CYCLE_REPEATS = 3
 LONGEST_CYCLE = 12
@@ -80,6 +80,7 @@ def lookahead(
     choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
     tokens: list[int] = []
     logprobs: list[float] = []
+    others: list[Others] = []
     budget = options.budget
     while True:
         depth = min(options.depth, room - len(tokens))
@@ -97,11 +98,13 @@ def lookahead(
             budget -= decoder.steps - before - kept
             tokens += won.tokens[:kept]
             logprobs += won.logprobs[:kept]
+            others += [made.others for made in (choice, *won.choices)][:kept]
             if tokens[-1] != end:
                 choice = won.choices[kept - 1]
         else:
             tokens.append(choice.token)
             logprobs.append(choice.logprob)
+            others.append(choice.others)
             if choice.token != end and len(tokens) < room:
                 choice = chooser.next(choice.token, "text")
         spent = is_spent(tokens, end, chooser.options.budget)
@@ -116,6 +119,7 @@ def lookahead(
         finish_reason=finish_reason,
         no_speech_prob=no_speech_prob,
         steps=decoder.steps,
+        others=tuple(others) if chooser.options.others else (),
     )
     return without_repeats(found)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from beamless.inference.errors import BeamlessError
+from beamless.inference.sampling import LIKELIEST
 
 AudioContext = Literal["short", "full"]
 DEFAULT_AUDIO_CONTEXT: AudioContext = "short"
@@ -19,8 +20,8 @@ class DecodingOptions:
         task: transcribe, or translate to English.
         timestamps: let the model write the times of each sentence, by Whisper's rules; without
             them a segment is a window of at most 30 s between pauses. By default on in windows of
-            more than 15 s, where greedy decoding loses sentences without them, and on the command
-            line for every format but txt.
+            more than 15 s (8 s for a beam), where sentences are lost without them, and on the
+            command line for every format but txt.
         word_times: give each word its times and a confidence, by the cross-attention.
         audio_context: let the encoder work on as much of its thirty seconds as a window needs, with
             what it makes of silence behind (short: on windows under 14 s in half the time or less),
@@ -47,6 +48,8 @@ class DecodingOptions:
             stops. By default 8 in English, twice what the densest of real texts takes, and no
             bound in other languages.
         alternatives: other readings of each window, from the list of a beam.
+        word_alternatives: for each word, up to so many others that the decoder might have begun it
+            with, from its likeliest tokens; with word_times, and at most 7.
     """
 
     language: str | None = None
@@ -66,6 +69,7 @@ class DecodingOptions:
     repetition_penalty: float = 1.0
     tokens_a_second: float | None = None
     alternatives: int = 0
+    word_alternatives: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "temperatures", tuple(map(float, self.temperatures)))
@@ -79,3 +83,7 @@ class DecodingOptions:
             raise BeamlessError("tokens a second are 0 or more; 0 is no bound")
         if self.alternatives < 0:
             raise BeamlessError("alternatives are 0 or more")
+        if not 0 <= self.word_alternatives < LIKELIEST:
+            raise BeamlessError(f"alternatives of words are 0 to {LIKELIEST - 1}")
+        if self.word_alternatives and not self.word_times:
+            raise BeamlessError("alternatives of words need the words; ask for word times too")

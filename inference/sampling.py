@@ -20,6 +20,7 @@ class TokenOptions:
             it already; log-probabilities are negative, so that more than 1 makes it less likely.
         temperature: 0 takes the best; above it a token is drawn.
         budget: tokens of text, times not counted, at which a window is stopped; None: no bound.
+        others: how many of the likeliest tokens to note at each step, beside the choice.
     """
 
     timestamps: bool = False
@@ -27,6 +28,7 @@ class TokenOptions:
     repetition_penalty: float = 1.0
     temperature: float = 0.0
     budget: int | None = None
+    others: int = 0
 
     @property
     def plain(self) -> bool:

@@ -82,6 +82,16 @@ def alternatives_of(
     return tuple(readings.values())[1 : count + 1]
 
 
+def beginnings(hypothesis: Hypothesis, step: int, tokenizer: Tokenizer) -> tuple[Alternative, ...]:
+    """Return what else a step might have begun a word with, best first."""
+    found = [
+        Alternative(_text([token], tokenizer), logprob)
+        for token, logprob in hypothesis.others[step]
+        if token != hypothesis.tokens[step] and np.isfinite(logprob)
+    ]
+    return tuple(each for each in found if each.text)
+
+
 def _text(tokens: Sequence[int], tokenizer: Tokenizer) -> str:
     """Decode tokens; what is left of a character that was cut in two is left out."""
     return tokenizer.decode(tokens).replace(BROKEN, "").strip()
@@ -116,7 +126,14 @@ def _with_words(
         parts = words_of(ids[inside].tolist(), tokenizer, language)
         logprobs = np.array([hypothesis.logprobs[step] for step in inside])
         group = [_word(part, times[first:], logprobs, place) for part in _trimmed(parts)]
-        words.append([_calibrated(word, confidence, hypothesis.avg_logprob) for word in group])
+        group = [_calibrated(word, confidence, hypothesis.avg_logprob) for word in group]
+        if hypothesis.others:
+            begins = [inside[part.first] for part in _trimmed(parts)]
+            group = [
+                replace(word, alternatives=beginnings(hypothesis, step, tokenizer))
+                for word, step in zip(group, begins, strict=True)
+            ]
+        words.append(group)
     intervals = [(word.start, word.end) for group in words for word in group]
     placed = iter(fitted(intervals, place.start, place.end))
     found = []

@@ -9,18 +9,20 @@ class Word:
     """One word as the model wrote it, its leading space included but for a segment's first.
 
     Times are seconds from the recording's start; the probability is the mean of its tokens',
-    calibrated where the bundle is: then so many of such words are right.
+    calibrated where the bundle is: then so many of such words are right. ``alternatives`` are what
+    the decoder might have begun the word with instead.
     """
 
     start: float
     end: float
     text: str
     probability: float
+    alternatives: tuple["Alternative", ...] = ()
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another reading of a window."""
+    """Another reading, of a window or of a word's beginning."""
 
     text: str
     avg_logprob: float

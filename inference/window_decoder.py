@@ -57,10 +57,6 @@ class WindowDecoder:
         """Encode at most 30 s of samples, float32 [n] at 16 kHz."""
         return self._encoder(samples, audio_context)
 
-    def prepare(self, audio_context: AudioContext) -> None:
-        """Compile every encoder that windows may need."""
-        self._encoder.prepare((audio_context,))
-
     def languages(self, cross_kv: CrossKV) -> dict[str, float]:
         """Return how likely a window is in each language; only the likely ones may be there."""
         outputs = self._method.first_outputs(cross_kv, self.tokenizer.start)
@@ -116,7 +112,12 @@ class WindowDecoder:
         timestamps = bool(options.timestamps)
         prompt = self.tokenizer.prompt(language, options.task, timestamps, previous)
         choice = TokenOptions(
-            timestamps, options.eos_boost, options.repetition_penalty, temperature, budget
+            timestamps,
+            options.eos_boost,
+            options.repetition_penalty,
+            temperature,
+            budget,
+            others=options.word_alternatives and options.word_alternatives + 1,
         )
         found = self._method.decode(cross_kv, prompt, choice, options.word_times)
         best = found[0]

@@ -32,6 +32,8 @@ def decoder(tiny_bundle):
         ({"repetition_penalty": 0.9}, "would reward repeats"),
         ({"eos_boost": -1}, "would forbid the end"),
         ({"alternatives": -1}, "0 or more"),
+        ({"word_alternatives": 8, "word_times": True}, "0 to 7"),
+        ({"word_alternatives": 2}, "ask for word times too"),
     ],
 )
 def test_options_without_sense_are_refused_in_one_line(wrong, message):
@@ -149,6 +151,33 @@ def test_alternatives_are_the_other_readings_of_a_beam(tiny_bundle, speech):
     assert len({made.text, *readings}) == 3
     with pytest.raises(BeamlessError, match="alternatives come from a beam, not from greedy"):
         Transcriber(tiny_bundle, method="greedy", options=options)
+
+
+def test_alternatives_are_there_too_where_hypotheses_differ_in_their_times_alone(
+    tiny_bundle, speech
+):
+    options = DecodingOptions(alternatives=2, timestamps=True)
+    made = Transcriber(tiny_bundle, method="beam3", options=options).transcribe(speech)
+    readings = [alternative.text for alternative in made.segments[0].alternatives]
+    assert len(readings) == 2
+    assert len({made.segments[0].text, *readings}) == 3
+
+
+@pytest.mark.parametrize("method", ["greedy", "corrected", "lookahead", "beam3"])
+def test_words_have_what_they_might_have_begun_with_and_the_text_stays(tiny_bundle, speech, method):
+    options = DecodingOptions(word_times=True)
+    transcriber = Transcriber(tiny_bundle, method=method, options=options)
+    plain = transcriber.transcribe(speech)
+    transcriber.options = replace(options, word_alternatives=2)
+    made = transcriber.transcribe(speech)
+    assert made.text == plain.text
+    assert not any(word.alternatives for word in plain.segments[0].words)
+    for word in made.segments[0].words:
+        texts = [each.text for each in word.alternatives]
+        assert len(set(texts)) == len(texts) <= 2
+        assert word.text not in (f" {text}" for text in texts)
+        assert all(each.avg_logprob < 0 for each in word.alternatives)
+    assert sum(len(word.alternatives) for word in made.segments[0].words) >= 8
 
 
 def test_an_english_only_model_does_not_translate(tiny_bundle):

@@ -111,7 +111,8 @@ def test_json_is_strict_and_complete():
     (only,) = read["segments"]
     assert only["start"] == 0.123 and only["tokens"] == [1, 2] and only["avg_logprob"] == -0.25
     assert only["finish_reason"] == "stop" and only["no_speech_prob"] == 0.01
-    assert only["words"] == [{"start": 0.1, "end": 2.0, "text": " é", "probability": None}]
+    word = {"start": 0.1, "end": 2.0, "text": " é", "probability": None, "alternatives": []}
+    assert only["words"] == [word]
 
 
 def test_txt_is_one_segment_a_line():

@@ -13,7 +13,7 @@ from beamless.inference.transcript import Segment, Transcript, side_by_side
 
 def transcribe_channels(
     transcriber: Transcriber,
-    path: Path,
+    path: Path | str,
     on_segment: Callable[[Segment], None] | None = None,
 ) -> Transcript:
     """Transcribe each channel of a file of any length, and order the segments by time.
@@ -29,6 +29,7 @@ def transcribe_channels(
     Raises:
         BeamlessError: the file is no audio.
     """
+    path = Path(path)
     names = speakers(probe(path).channels)
     if len(names) == 1:
         return transcriber.transcribe(path, on_segment=on_segment)

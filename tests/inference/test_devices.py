@@ -30,7 +30,7 @@ def test_b05_a_cache_folder_that_cannot_be_used_is_a_warning_not_a_crash(tiny_bu
         assert compiled_from(tiny_bundle, tmp_path / "file" / "cache").inputs
 
 
-def test_another_capacity_is_compiled_anew(tiny_bundle, tmp_path):
+def test_b05_another_capacity_is_compiled_anew(tiny_bundle, tmp_path):
     bundle = load_bundle(tiny_bundle.folder, graph_cache=tmp_path)
     bundle.compile("decoder")
     assert not bundle.compile("decoder", capacity=64).get_property("LOADED_FROM_CACHE")

@@ -57,7 +57,7 @@ def read_cues(text: str, kind: str, folder: Path) -> list[tuple[int, int, str]]:
         (-0.001, "00:00:00,000"),
     ],
 )
-def test_times_that_round_up_carry_over(seconds, wanted):
+def test_b23_times_that_round_up_carry_over(seconds, wanted):
     assert timestamp(seconds, ",") == wanted
 
 
@@ -127,7 +127,7 @@ def test_a_recording_without_speech_gives_a_valid_file(kind):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_half_characters_never_reach_a_file(kind):
+def test_b20_half_characters_never_reach_a_file(kind):
     texts = (" 天\ufffd", "\ufffd", "气\ud800\x00")
     words = tuple(Word(i, i + 1, text, 0.9) for i, text in enumerate(texts))
     made = transcript(segment(" 天\ufffd\ufffd气\ud800\x00", words=words))
@@ -213,7 +213,7 @@ def names(folder: Path, *inputs: str) -> list[str]:
     return [path.name for path in output_paths([Path(each) for each in inputs], folder, "srt")]
 
 
-def test_the_full_stem_is_kept(tmp_path):
+def test_b21_the_full_stem_is_kept(tmp_path):
     assert names(tmp_path, "a.b.c.mp3", "-x.wav", "かな 1.wav", "blob") == [
         "a.b.c.srt",
         "-x.srt",
@@ -222,7 +222,7 @@ def test_the_full_stem_is_kept(tmp_path):
     ]
 
 
-def test_inputs_of_one_stem_do_not_overwrite_each_other(tmp_path):
+def test_b21_inputs_of_one_stem_do_not_overwrite_each_other(tmp_path):
     assert names(tmp_path, "a.wav", "a.mp3") == ["a.wav.srt", "a.mp3.srt"]
     assert names(tmp_path, "x/a.wav", "y/a.wav") == ["a.wav.srt", "a.wav-2.srt"]
     found = names(tmp_path, "A.wav", "a.wav", "a", "a.wav.mp3", "e\u0301.wav", "\u00e9.mp3")

@@ -10,6 +10,7 @@ a head.
 
 import weakref
 from collections.abc import Collection, Mapping
+from threading import Lock
 
 import numpy as np
 
@@ -39,11 +40,13 @@ class WindowEncoder:
         self._encoders: dict[int, Encoder] = {}
         self._parts: dict[int, dict[str, np.ndarray]] = {}
         self._buffers: Buffers | None = None
+        self._busy = Lock()
 
     def __call__(self, samples: np.ndarray, audio_context: AudioContext) -> CrossKV:
         """Encode a window.
 
-        The arrays [1, H, S, e] are not written to as long as any of them is held.
+        The arrays [1, H, S, e] are not written to as long as any of them is held. Threads that ask
+        at the same time are served one after the other.
 
         Args:
             samples: at most 30 s, float32 [n] at 16 kHz.
@@ -54,12 +57,13 @@ class WindowEncoder:
         """
         size = self.size_for(len(samples)) if audio_context == "short" else self.positions
         features = log_mel(samples, self._mels, size * FRAMES_A_POSITION)
-        encoder = self._encoder(size)
-        if size == self.positions:
-            return encoder(features)
-        if size not in self._parts:
-            self._parts[size] = encoder.arrays()
-        return self._shared().lend(encoder(features, self._parts[size]), size)
+        with self._busy:
+            encoder = self._encoder(size)
+            if size == self.positions:
+                return encoder(features)
+            if size not in self._parts:
+                self._parts[size] = encoder.arrays()
+            return self._shared().lend(encoder(features, self._parts[size]), size)
 
     def prepare(self, audio_contexts: Collection[AudioContext]) -> None:
         """Compile all that windows under these contexts may need, so that none waits for it."""

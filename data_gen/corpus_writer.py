@@ -17,6 +17,7 @@ import soxr
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.errors import BeamlessError
+from beamless.inference.lock import lock
 
 METADATA = "metadata.jsonl"
 RECIPE = "recipe.json"
@@ -75,7 +76,8 @@ class CorpusWriter:
             max_tokens: texts with more tokens are refused (the decoder's capacity).
 
         Raises:
-            BeamlessError: the folder holds something else, or a corpus of another recipe.
+            BeamlessError: the folder holds something else, or a corpus of another recipe, or
+                another run is writing into it.
         """
         self.folder = Path(folder).resolve()
         self.count_tokens, self.max_tokens = count_tokens, max_tokens
@@ -83,6 +85,7 @@ class CorpusWriter:
         self._rows: dict[str, bytes] = {}
         self._refused_ids: set[str] = set()
         self._folded: dict[str, str] = {}
+        self._lock = lock(self.folder)
         self._open_folder(recipe)
         self._recover()
         self._metadata: BinaryIO = (self.folder / METADATA).open("ab")
@@ -101,6 +104,7 @@ class CorpusWriter:
     def close(self) -> None:
         """Close the files; the corpus stays unfinished unless ``finish`` was called."""
         self._metadata.close()
+        self._lock.release()
 
     @property
     def done_ids(self) -> frozenset[str]:
@@ -179,6 +183,7 @@ class CorpusWriter:
                 which they were added.
         """
         self._metadata.close()
+        self._lock.release()
         ids = [id for id in order if id in self._rows] if order is not None else list(self._rows)
         if len(ids) != len(self._rows):
             raise BeamlessError(f"the order names {len(ids)} of {len(self._rows)} utterances")

@@ -294,6 +294,8 @@ def read_steps(
     """
     tables = [_read_table(path) for path in shards(folder, policies, targets)]
     parts = [_flatten(table) for table in tables if table.num_rows]
+    if not parts:
+        raise BeamlessError(f"{folder} holds no utterance; collect from another corpus")
     lengths = np.concatenate([[0], *(part.pop("lengths") for part in parts)])
     rows = [row for table in tables for row in table.select(_TEXT_COLUMNS).to_pylist()]
     acceptable = padded(
@@ -317,6 +319,14 @@ def _acceptable(column: Any, targets: Any) -> Iterator[list[int]]:  # noqa: ANN4
         yield from sets or [[label] for label in labels]
 
 
+_STEP_COLUMNS = [
+    "target_ids",
+    "log_sum_exp",
+    "hidden",
+    "top_ids",
+    "top_logprobs",
+    "acceptable",
+]
 _TEXT_COLUMNS = [
     "id",
     "speaker",
@@ -333,10 +343,16 @@ _TEXT_COLUMNS = [
 def _read_table(path: Path) -> Any:  # noqa: ANN401
     from pyarrow import ArrowInvalid, parquet
 
+    if not path.is_file():
+        raise BeamlessError(f"{path} is no file of traces; remove it and collect again")
     try:
-        return parquet.read_table(path)
+        table = parquet.read_table(path)
     except (ArrowInvalid, OSError) as error:
         raise BeamlessError(f"{path} is damaged ({error}); remove it and collect again") from None
+    missing = sorted({*_TEXT_COLUMNS, *_STEP_COLUMNS} - {*table.column_names})
+    if missing:
+        raise BeamlessError(f"{path} is no file of traces: it has no column {missing[0]!r}")
+    return table
 
 
 def _flatten(table: Any) -> dict[str, np.ndarray]:  # noqa: ANN401
@@ -350,12 +366,3 @@ def _flatten(table: Any) -> dict[str, np.ndarray]:  # noqa: ANN401
         values = array.flatten().to_numpy(zero_copy_only=False)
         flat[name] = values.reshape(int(lengths.sum()), -1)
     return flat
-
-
-def rows_of(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield every trace's text columns and number of steps, shard by shard."""
-    for path in sorted(folder.glob("*/*/*.parquet")):
-        table = _read_table(path).select([*_TEXT_COLUMNS, "target_ids"])
-        for row in table.to_pylist():
-            row["steps"] = len(row.pop("target_ids"))
-            yield row

@@ -163,7 +163,8 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
         graph, bundle.device, bundle.manifest.precision["decoder"], None, bundle.threads
     )
     manifest = replace(bundle.manifest, corrector=_about(corrector))
-    graphs = {**bundle._compiled, ("corrected", 1, capacity): compiled}
+    shape = ("corrected", 1, capacity, bundle.manifest.sizes["frames"])
+    graphs = {**bundle._compiled, shape: compiled}
     return replace(bundle, manifest=manifest, _compiled=graphs)
 
 

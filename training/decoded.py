@@ -70,7 +70,7 @@ def decoded_errors(dev: DevSet, chooser: Chooser) -> tuple[Errors, int]:
     prompt = tokenizer.prompt(dev.language)
     total, full = Errors(), 0
     for utterance in dev.utterances:
-        samples = load_audio(utterance.audio)[: WINDOW_SECONDS * SAMPLE_RATE]
+        samples = load_audio(utterance.audio)[: int(WINDOW_SECONDS * SAMPLE_RATE)]
         found = greedy(chooser, encode(samples, dev.audio_context), prompt, tokenizer.end)
         total += errors_of(found.tokens, utterance.text, tokenizer, dev.language)
         full += found.finish_reason == "length"

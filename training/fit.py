@@ -12,6 +12,7 @@ import numpy as np
 from beamless.data_gen.traces import Policy, TargetKind
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.errors import BeamlessError
+from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle
@@ -121,7 +122,8 @@ def train(
     if agreeing == 1:
         console().print("greedy misses none of these steps: there is nothing to learn from them")
     loader = data.loader(fitting.batch_size, True, fitting.seed)
-    dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
+    with locked(out):
+        dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
     figures = {"steps": len(data), **({} if dev_wer is None else {"dev_wer": dev_wer})}
     _save(module, out, {**recipe, **figures})
 

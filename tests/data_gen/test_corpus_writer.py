@@ -350,3 +350,11 @@ def test_the_recipe_is_kept_readable(tmp_path):
     text = (tmp_path / "recipe.json").read_text(encoding="utf-8")
     assert json.loads(text)["recipe"] == {"voice": "Zoë"}
     assert "Zoë" in text
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path):
+    first = CorpusWriter(tmp_path / "c", {"stage": "x"})
+    with pytest.raises(BeamlessError, match="another run is writing"):
+        CorpusWriter(tmp_path / "c", {"stage": "x"})
+    first.close()
+    CorpusWriter(tmp_path / "c", {"stage": "x"}).close()

@@ -18,7 +18,6 @@ from beamless.data_gen.traces import (
     planned_ids,
     read_recipe,
     read_steps,
-    rows_of,
     shard_path,
     write_shard,
 )
@@ -141,8 +140,30 @@ def test_a_damaged_shard_is_named(tmp_path):
     path.write_bytes(b"PAR1 half a file")
     with pytest.raises(BeamlessError, match="damaged"):
         read_steps(tmp_path, ["best"])
-    with pytest.raises(BeamlessError, match="damaged"):
-        list(rows_of(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["folder", "other columns"])
+def test_what_only_looks_like_a_shard_is_named(tmp_path, kind):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    open_traces(tmp_path, RECIPE)
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    if kind == "folder":
+        path.mkdir(parents=True)
+    else:
+        path.parent.mkdir(parents=True)
+        parquet.write_table(pa.table({"id": ["a"]}), path)
+    with pytest.raises(BeamlessError, match=r"00000\.parquet is no file of traces"):
+        read_steps(tmp_path, ["best"])
+
+
+def test_shards_without_an_utterance_are_nothing_to_train_on(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, [], ["refused"], RECIPE, 4)
+    with pytest.raises(BeamlessError, match="holds no utterance"):
+        read_steps(tmp_path, ["best"])
 
 
 def test_an_interrupted_write_leaves_no_shard(tmp_path, monkeypatch):

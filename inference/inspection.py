@@ -26,8 +26,8 @@ from beamless.inference.timestamps import SECONDS_A_STEP
 from beamless.inference.tokenizer import Tokenizer
 from beamless.inference.word_times import token_times
 
-COLUMNS = ("picture", "file", "start", "end", "method", "step", "token", "text")
-COLUMNS += ("probability", "differs", "time")
+PLACE = ("picture", "file", "start", "end")
+COLUMNS = (*PLACE, "method", "step", "token", "text", "probability", "differs", "time")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import fields
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from beamless.inference.errors import BeamlessError
 from beamless.training.bench.implementation import Heard, Implementation, Setup, load
@@ -23,9 +23,7 @@ def main() -> int:
     asked = json.loads(sys.argv[1])
     try:
         loaded, _ = load(asked["name"])
-        given = asked["setup"]
-        kinds = {field.name: field.type for field in fields(Setup)}
-        setup = Setup(**{n: Path(v) if kinds[n] is Path else v for n, v in given.items()})
+        setup = setup_of(asked["setup"])
         if asked["prepare"]:
             getattr(loaded, "prepare", lambda setup: None)(setup)
             answer(answers, ready=True)
@@ -41,6 +39,13 @@ def main() -> int:
         answer(answers, error=f"{type(error).__name__}: {reason}")
         raise
     return 0
+
+
+def setup_of(given: dict[str, Any]) -> Setup:
+    """Make the setup out of what JSON holds of it."""
+    kinds = {field.name: field.type for field in fields(Setup)}
+    values: dict[str, Any] = {n: Path(v) if kinds[n] is Path else v for n, v in given.items()}
+    return Setup(**values)
 
 
 def serve(made: Implementation, answers: TextIO) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from beamless.training.calibration_picture import draw_calibration
 from beamless.training.right_words import right_words
 
 UNITS = ("word", "token")
+HALVES = (False, True)
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,14 @@ class Judged:
         raw: its probability.
         mean: the window's mean log-probability.
         right: whether the reference has the word there.
-        fitted: it stands on the side that the numbers are fitted on; else on the reported one.
+        half: which half of the speakers it is of.
     """
 
     unit: str
     raw: float
     mean: float
     right: bool
-    fitted: bool
+    half: bool
 
 
 def calibrate(
@@ -62,7 +63,8 @@ def calibrate(
 ) -> None:
     """Fit a bundle's confidence on recordings whose text is known, and write it into the bundle.
 
-    One half of the speakers is fitted on, the other half reported on. Tokens do not change.
+    Reported is each half of the speakers with numbers fitted on the other half; kept are numbers
+    fitted on all. Tokens do not change.
 
     Args:
         bundle: a bundle's folder, or a model's name.
@@ -86,7 +88,7 @@ def calibrate(
     words = content["words"]["reported"]
     about = f"{opened.manifest.model['name']}, {method}, {', '.join(content['corpora'])}"
     title = f"{about}: {words} words"
-    right = sample_of(judged, "word", fitted=False).right
+    right = np.concatenate([sample_of(judged, "word", half).right for half in HALVES])
     draw_calibration(probabilities, right, title, out / "calibration.png")
     _print(content, title)
     kept = {name: content[name] for name in (*UNITS, "method", "language", "corpora")}
@@ -98,8 +100,9 @@ def calibrate(
 def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judged]:
     """Decode utterances with the bundle's own method and yield their words and tokens, judged.
 
-    Utterances longer than a window are left out, and those whose words cannot be aligned fairly
-    (see ``right_words``).
+    Left out are utterances longer than a window, those that ran to capacity (a loop has hundreds
+    of wrong words, all of them sure), and those whose words cannot be aligned fairly (see
+    ``right_words``).
     """
     tokenizer, left_out = bundle.tokenizer, 0
     encoder = WindowEncoder(bundle)
@@ -116,59 +119,69 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
                 left_out += 1
             advance()
     if left_out:
-        console().print(f"left out {left_out} utterances: too long, no words, or hard to align")
+        reasons = "too long, a loop, no words, or hard to align"
+        console().print(f"left out {left_out} utterances: {reasons}")
 
 
 def judged_words(
     hypothesis: Hypothesis, utterance: Utterance, tokenizer: Tokenizer, language: str
 ) -> Iterator[Judged]:
     """Yield each word of a hypothesis and each of its tokens, right where the word is."""
+    if hypothesis.finish_reason == "length":
+        return
     steps = [at for at, token in enumerate(hypothesis.tokens) if token < tokenizer.end]
     words = words_of([hypothesis.tokens[at] for at in steps], tokenizer, language)
     right = right_words([word.text for word in words], utterance.text, language) or []
     logprobs = np.array([hypothesis.logprobs[at] for at in steps])
-    mean, fitted = hypothesis.avg_logprob, on_fitted_side(utterance)
+    mean, half = hypothesis.avg_logprob, half_of(utterance)
     for word, is_right in zip(words, right, strict=bool(right)):
         if is_right is not None:
             inside = logprobs[word.first : word.stop]
-            yield Judged("word", word_probability(inside), mean, is_right, fitted)
+            yield Judged("word", word_probability(inside), mean, is_right, half)
             for probability in np.exp(inside):
-                yield Judged("token", float(probability), mean, is_right, fitted)
+                yield Judged("token", float(probability), mean, is_right, half)
 
 
-def on_fitted_side(utterance: Utterance) -> bool:
+def half_of(utterance: Utterance) -> bool:
     """Part utterances in two halves by a hash of their speaker, or of themselves without one."""
     key = utterance.speaker or utterance.id
     return hashlib.sha256(key.encode()).digest()[0] % 2 == 0
 
 
 def results(judged: list[Judged]) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
-    """Fit on one side and judge on the other.
+    """Fit on all, and on each half to judge the other.
 
     Returns:
-        What ``calibration.json`` holds; and the reported words' probabilities, raw and calibrated.
+        What ``calibration.json`` holds; and the words' probabilities [N], raw and calibrated, half
+        by half.
     """
     content: dict[str, Any] = {}
     shown: dict[str, np.ndarray] = {}
     for unit in UNITS:
-        numbers = fit(sample_of(judged, unit, fitted=True))
-        reported = sample_of(judged, unit, fitted=False)
-        if not len(reported.right):
-            raise BeamlessError("too few speakers to report on; give more recordings")
-        found = {"raw": reported.raw, "calibrated": calibrated(numbers, reported)}
+        halves = [sample_of(judged, unit, half) for half in HALVES]
+        numbers = [fit(half) for half in halves]
+        content[unit] = list(fit(joined(halves)))
+        right = joined(halves).right
+        fair = [calibrated(n, half) for n, half in zip(reversed(numbers), halves, strict=True)]
+        found = {"raw": joined(halves).raw, "calibrated": np.concatenate(fair)}
         shown = shown or found
-        content[unit] = list(numbers)
         content[f"{unit}s"] = {
-            "reported": len(reported.right),
-            "wrong": float((~reported.right).mean()),
-            **{name: quality(p, reported.right).as_dict() for name, p in found.items()},
+            "reported": len(right),
+            "wrong": float((~right).mean()),
+            **{name: quality(p, right).as_dict() for name, p in found.items()},
         }
     return content, shown
 
 
-def sample_of(judged: list[Judged], unit: str, fitted: bool) -> Sample:
-    """Return the words or tokens of one side."""
-    rows = [row for row in judged if row.unit == unit and row.fitted == fitted]
+def joined(samples: Sequence[Sample]) -> Sample:
+    """Put samples one behind the other."""
+    columns = ([getattr(sample, name) for sample in samples] for name in ("raw", "means", "right"))
+    return Sample(*map(np.concatenate, columns))
+
+
+def sample_of(judged: list[Judged], unit: str, half: bool) -> Sample:
+    """Return the words or tokens of one half."""
+    rows = [row for row in judged if row.unit == unit and row.half == half]
     return Sample(
         raw=np.array([row.raw for row in rows], np.float64),
         means=np.array([row.mean for row in rows], np.float64),

@@ -18,10 +18,19 @@ _PUBLIC = {
     "DecodingOptions": "beamless.inference.options",
     "Transcriber": "beamless.inference.transcribe",
     "load": "beamless.transcribe",
+    "stream": "beamless.listen",
     "Transcript": "beamless.inference.transcript",
 }
 
-__all__ = ["BeamlessError", "DecodingOptions", "Transcriber", "Transcript", "__version__", "load"]
+__all__ = [
+    "BeamlessError",
+    "DecodingOptions",
+    "Transcriber",
+    "Transcript",
+    "__version__",
+    "load",
+    "stream",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -19,6 +19,7 @@ from beamless.inference.errors import BeamlessError
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
     "transcribe": ("beamless.transcribe:transcribe", "recordings to text"),
+    "listen": ("beamless.listen:listen", "speech to text while it is spoken"),
     "serve": ("beamless.serve:serve", "an OpenAI-compatible server, and a page to try it"),
     "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
     "texts": ("beamless.data_gen.texts:texts", "sentences to be spoken, from many sources"),

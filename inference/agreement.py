@@ -29,7 +29,8 @@ def agreed(before: Sequence[str], now: Sequence[str]) -> int:
 def continuation(told: Sequence[str], words: Sequence[str]) -> int:
     """Return where in ``words`` goes on what was told: behind the beginning most like it.
 
-    Likeness is the edit distance of words; of beginnings as like, the one of most equal length.
+    Likeness is the edit distance of words; of beginnings as like, one that ends in the same word,
+    then the one of most equal length.
     """
     row = list(range(len(words) + 1))  # distances from the words told so far to each beginning
     heard = [plain(word) for word in words]
@@ -38,4 +39,9 @@ def continuation(told: Sequence[str], words: Sequence[str]) -> int:
         for at, other in enumerate(heard, start=1):
             best = min(row[at] + 1, row[at - 1] + 1, diagonal + (word != other))
             diagonal, row[at] = row[at], best
-    return min(range(len(row)), key=lambda at: (row[at], abs(at - len(told))))
+    last = plain(told[-1]) if told else ""
+
+    def preference(at: int) -> tuple[int, bool, int]:
+        return row[at], at == 0 or heard[at - 1] != last, abs(at - len(told))
+
+    return min(range(len(row)), key=preference)

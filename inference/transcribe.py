@@ -21,6 +21,7 @@ from beamless.inference.transcript import Segment, Transcript
 from beamless.inference.window_decoder import WindowDecoder
 
 BLOCK_SECONDS = 5.0
+WARM_UP = (2.0, 7.0, 12.0, 29.0)
 
 
 class Transcriber:
@@ -113,6 +114,11 @@ class Transcriber:
         """Yield the segments of a recording, each as soon as its window is decoded."""
         recording = LongForm(self._decoder, lambda: self.options)
         return recording.segments(blocks_of(audio, rate))
+
+    def warm_up(self) -> None:
+        """Decode silence of every length that has an encoder of its own, so that none waits."""
+        for seconds in WARM_UP:
+            self.decode_window(np.zeros(round(seconds * SAMPLE_RATE), np.float32))
 
     def decode_window(self, samples: np.ndarray) -> Hypothesis:
         """Decode at most 30 s of 16 kHz mono samples, whatever they hold."""

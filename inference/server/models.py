@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from beamless.inference.audio import SAMPLE_RATE
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.methods import default_method
@@ -19,7 +18,6 @@ from beamless.inference.transcribe import Transcriber
 
 LISTENING_ALIASES = ("whisper-1",)
 SPEAKING_ALIASES = ("tts-1",)
-WARM_UP = (2.0, 7.0, 12.0, 29.0)  # s: a window for each size of the encoder
 STARTED = int(time.time())
 
 
@@ -160,8 +158,7 @@ def listeners_of(bundles: Mapping[str, Bundle], methods: Sequence[str] = ()) -> 
         own = tuple(dict.fromkeys(methods or (default_method(bundle), "greedy", "beam5")))
         found[name] = Listener(name, bundle, own)
         ready = found[name].borrow(own[0])
-        for seconds in WARM_UP:
-            ready.decode_window(np.zeros(round(seconds * SAMPLE_RATE), np.float32))
+        ready.warm_up()
         found[name].give_back(ready)
     return found
 

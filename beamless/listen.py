@@ -1,0 +1,83 @@
+"""``beamless listen``, and ``beamless.stream``: speech to text while it is spoken."""
+
+import threading
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.listen import Listening, show_columns, show_text
+from beamless.inference.progress import console, screen
+from beamless.inference.sources import loudspeaker as open_loudspeaker
+from beamless.inference.sources import microphone as open_microphone
+from beamless.inference.streaming import StreamEvent
+from beamless.inference.streaming import stream as streamed
+from beamless.inference.transcribe import Transcriber
+from beamless.models.bundle import open_bundle
+from beamless.transcribe import load
+
+SPEAKERS = ("microphone", "loudspeaker")
+
+
+def stream(
+    chunks: Iterable[np.ndarray],
+    model: str | Transcriber = "tiny.en",
+    *,
+    rate: int = SAMPLE_RATE,
+    language: str | None = None,
+) -> Iterator[StreamEvent]:
+    """Yield what is said, while chunks of sound come in; the text of deltas is never taken back.
+
+    Args:
+        chunks: float within ±1 or int16, [n] or [n, channels], of any length.
+        model: a bundle's folder, a model's name, or what ``load`` returned.
+        rate: samples a second.
+        language: what is spoken; detected where the model knows several, by default.
+
+    Raises:
+        BeamlessError: the model is not to be had, or a chunk is no sound.
+    """
+    if isinstance(model, str):
+        model = load(model, language=language)
+    yield from streamed(chunks, model, rate)
+
+
+def listen(
+    *,
+    model: str = "tiny.en",
+    method: str | None = None,
+    device: str = "CPU",
+    language: str | None = None,
+    microphone: str = "",
+    two_columns: bool = False,
+    loudspeaker: str = "",
+) -> None:
+    """Write down what is said into a microphone, while it is said; Ctrl-C ends it.
+
+    Args:
+        model: a bundle's folder, or a model's name.
+        method: greedy, corrected, lookahead, or beam1 to beam10; corrected where the bundle has a
+            corrector, by default.
+        device: an OpenVINO device, such as CPU, GPU or NPU.
+        language: what is spoken; detected where the model knows several, by default.
+        microphone: its number or a part of its name, or a file to hear in its place.
+        two_columns: hear what the loudspeaker plays too, and show both side by side with times.
+        loudspeaker: the input that hears it, likewise; one that is called monitor, loopback or
+            Stereo Mix by default.
+    """
+    bundle = open_bundle(model, device)
+    stop = threading.Event()
+    sources = {SPEAKERS[0]: open_microphone(microphone, stop)}
+    if two_columns:
+        sources[SPEAKERS[1]] = open_loudspeaker(loudspeaker, stop)
+    transcribers = {who: Transcriber(bundle, method=method, language=language) for who in sources}
+    for transcriber in transcribers.values():
+        transcriber.warm_up()
+    terminal = console()
+    terminal.print("listening; Ctrl-C ends it")
+    listening = Listening(sources, transcribers, stop)
+    if two_columns:
+        show_columns(listening, SPEAKERS, screen())
+    else:
+        show_text(listening, screen())
+    terminal.print(listening.latency())

@@ -20,6 +20,9 @@ from beamless.inference.options import AudioContext
 from beamless.inference.sampling import TokenOptions
 
 ORACLE = "-oracle"
+Decoding = tuple[str, TokenOptions, AudioContext, bool]
+"""A method, how tokens are chosen, the audio context, and whether a budget bounds it."""
+
 _NAME = re.compile(
     r"(?P<method>[a-z]+(?:-lookahead)?\d*)(?P<oracle>-oracle)?"
     r"(?:\+eos(?P<eos>\d+(?:\.\d+)?))?(?:\+repeat(?P<repeat>\d+(?:\.\d+)?))?"
@@ -46,6 +49,11 @@ class Contender:
     audio_context: AudioContext
     oracle: bool
     bounded: bool = True
+
+    @property
+    def decoding(self) -> Decoding:
+        """What is decoded, whichever hypothesis is then chosen."""
+        return self.method, self.options, self.audio_context, self.bounded
 
 
 def contender(name: str, audio_context: AudioContext) -> Contender:
@@ -75,10 +83,9 @@ def decode(
     prompt: Sequence[int],
     budget: int | None,
 ) -> list[Hypothesis]:
-    """Decode a window; where an oracle chooses, return all that it may choose from.
+    """Decode a window and return the list of hypotheses, the best one first.
 
     ``budget`` is what the window's time allows, as ``inference.budget`` counts it.
     """
     options = replace(contender.options, budget=budget if contender.bounded else None)
-    found = method.decode(cross_kv, prompt, options)
-    return found if contender.oracle else found[:1]
+    return method.decode(cross_kv, prompt, options)

@@ -13,6 +13,7 @@ from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
+from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.methods import method_of
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
@@ -20,7 +21,7 @@ from beamless.inference.timing import timed
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
-from beamless.training.contenders import Contender, contender, decode
+from beamless.training.contenders import Contender, Decoding, contender, decode
 from beamless.training.report import Row, Run, print_report
 from beamless.training.report_files import write_report
 
@@ -114,9 +115,14 @@ def decode_all(
         budget = budget_for(samples, language, None)
         encoded = {context: timed(encoder, samples, context) for context in contexts}
         rows = []
+        lists: dict[Decoding, tuple[list[Hypothesis], float]] = {}
         for one in contenders:
             cross_kv, encoding = encoded[one.audio_context]
-            found, decoding = timed(decode, one, methods[one.method], cross_kv, prompt, budget)
+            if one.decoding not in lists:
+                work_of = (one, methods[one.method], cross_kv, prompt, budget)
+                lists[one.decoding] = timed(decode, *work_of)
+            found, decoding = lists[one.decoding]
+            found = found if one.oracle else found[:1]
             tokenizer = bundle.tokenizer
             counted = [errors_of(h.tokens, utterance.text, tokenizer, language) for h in found]
             best = min(range(len(found)), key=lambda rank: counted[rank].total)

@@ -24,6 +24,7 @@ class Run:
     """What was measured on what, and on which machine."""
 
     model: str
+    model_hash: str
     corpora: tuple[str, ...]
     clips: int
     seconds: float

@@ -16,6 +16,7 @@ from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.inspection_picture import require_matplotlib
 from beamless.inference.progress import console, progress
+from beamless.inference.tokenizer import Tokenizer
 from beamless.models.bundle import open_bundle
 from beamless.training.bench.clips import Clip, read_clips, warming
 from beamless.training.bench.figures import Turn, figures_of, lines_of, with_ratios
@@ -65,8 +66,10 @@ def bench(
         require_matplotlib()
     with _folder(out) as folder:
         clips = read_clips(corpora, limit, longest, join, folder)
+        opened = open_bundle(model)
         run = Run(
             model=model,
+            model_hash=opened.manifest.model["hash"],
             corpora=tuple("/".join(c.resolve().parts[-2:]) for c in corpora),
             clips=len(clips),
             seconds=sum(clip.seconds for clip in clips),
@@ -81,7 +84,7 @@ def bench(
         )
         _require_same_run(folder, run)
         turns = _take_turns(_Place(folder, run), clips, left_out)
-        _report(turns, clips, run, left_out, out)
+        _report(turns, clips, opened.tokenizer, run, left_out, out)
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,8 @@ class _Place:
     def setup(self, name: str) -> Setup:
         """Return what an implementation is made with."""
         entry, _, variant = name.partition(":")
-        model = self.run.model.replace("/", "--").strip("-")
         graphs = self.folder / "starts" / name.replace(":", "-")
-        made = cache_folder() / "bench" / model / entry
+        made = cache_folder() / "bench" / self.run.model_hash[:16] / entry
         for folder in (made, graphs):
             folder.mkdir(parents=True, exist_ok=True)
         return Setup(self.run.model, variant, self.run.language, self.run.threads, made, graphs)
@@ -159,11 +161,11 @@ def _turn(
 def _report(
     turns: Sequence[Turn],
     clips: Sequence[Clip],
+    tokenizer: Tokenizer,
     run: Run,
     left_out: dict[str, str],
     out: Path | None,
 ) -> None:
-    tokenizer = open_bundle(run.model).tokenizer
     lines, found = [], []
     for name in run.implementations:
         own = [turn for turn in turns if turn.name == name]

@@ -29,6 +29,7 @@ from beamless.inference.tokenizer import Tokenizer
 from beamless.models.corrector import Corrector
 from beamless.models.fuse import corrected_graph
 from beamless.models.graphs import decoder_graph, encoder_graph
+from beamless.models.int8 import round_matrices
 from beamless.models.pretrained import pretrained
 from beamless.models.whisper import Checkpoint, load_checkpoint
 
@@ -49,7 +50,8 @@ def write_bundle(
         folder: must not exist.
         corrector: fused into ``corrected.xml`` where given.
         capacity: tokens that a window's cache holds, the prompt among them.
-        precision: what ``encoder`` and ``decoder`` compute in; ``weights`` f16 or f32 on disk.
+        precision: what ``encoder`` and ``decoder`` compute in; ``weights`` f16 or f32 on disk, or
+            int8, which the decoder's matrices are then and the rest f16.
 
     Raises:
         BeamlessError: the folder exists, the capacity is out of range, or the corrector was
@@ -64,7 +66,9 @@ def write_bundle(
         partial = Path(name) / "bundle"
         partial.mkdir()
         for stem, graph in graphs.items():
-            ov.save_model(graph, partial / f"{stem}.xml", precision["weights"] == "f16")
+            if precision["weights"] == "int8" and stem != "encoder":
+                round_matrices(graph, checkpoint)
+            ov.save_model(graph, partial / f"{stem}.xml", precision["weights"] != "f32")
         write_text_atomically(partial / "tokenizer.json", checkpoint.tokenizer_json)
         files = {file.name: file_hash(file) for file in sorted(partial.iterdir())}
         manifest = _manifest(checkpoint, corrector, capacity, precision, files)

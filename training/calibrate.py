@@ -100,8 +100,8 @@ def calibrate(
 def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judged]:
     """Decode utterances with the bundle's own method and yield their words and tokens, judged.
 
-    Left out are utterances longer than a window, those that ran to capacity (a loop has hundreds
-    of wrong words, all of them sure), and those whose words cannot be aligned fairly (see
+    Left out are utterances longer than a window, those that did not end by themselves (a loop has
+    hundreds of wrong words, all of them sure), and those whose words cannot be aligned fairly (see
     ``right_words``).
     """
     tokenizer, left_out = bundle.tokenizer, 0
@@ -127,7 +127,7 @@ def judged_words(
     hypothesis: Hypothesis, utterance: Utterance, tokenizer: Tokenizer, language: str
 ) -> Iterator[Judged]:
     """Yield each word of a hypothesis and each of its tokens, right where the word is."""
-    if hypothesis.finish_reason == "length":
+    if hypothesis.finish_reason != "stop":
         return
     steps = [at for at, token in enumerate(hypothesis.tokens) if token < tokenizer.end]
     words = words_of([hypothesis.tokens[at] for at in steps], tokenizer, language)

@@ -23,6 +23,7 @@ __all__ = [
     "normalize",
     "normalize_english",
     "score",
+    "unit",
     "wer",
     "word_errors",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from beamless.inference.progress import screen
-from beamless.training.metrics import GapClosed, bootstrap_gap_closed
+from beamless.training.metrics import GapClosed, bootstrap_gap_closed, unit
 
 COLUMNS = (
     "WER",
@@ -126,6 +126,8 @@ def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
         "utterances": len(greedy_rows),
         "hours": sum(row.duration for row in greedy_rows) / 3600,
         "words": sum(row.words for row in greedy_rows),
+        "unit": unit(run.language),
+        "empty_references": sum(row.words == 0 for row in greedy_rows),
         "methods": {
             method: summarize([row for row in rows if row.method == method])
             for method in run.methods
@@ -139,6 +141,13 @@ def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
     corrected = gaps.get("corrected")
     content["gap_closed"] = corrected._asdict() if corrected else None
     return content
+
+
+def counted(content: Mapping[str, Any]) -> str:
+    """Say what a report's error rates are of: words or characters, and references without any."""
+    said = f"{content['words']} {content['unit']}s"
+    empty = content["empty_references"]
+    return f"{said}, {empty} of the references empty" if empty else said
 
 
 def print_report(rows: Sequence[Row], run: Run) -> None:
@@ -173,9 +182,7 @@ def cells(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _table(content: dict[str, Any], name: str) -> Table:
-    about = (
-        f"{content['utterances']} utterances, {content['hours']:.2f} h, {content['words']} words"
-    )
+    about = f"{content['utterances']} utterances, {content['hours']:.2f} h, {counted(content)}"
     title = f"{content['model']} on {content['device']}, {name}: {about}"
     table = Table(title=title, title_justify="left")
     table.add_column("method", no_wrap=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from beamless.training.report import COLUMNS, Row, Run, cells, parts_of, report
+from beamless.training.report import COLUMNS, Row, Run, cells, counted, parts_of, report
 
 EXAMPLES = 5
 
@@ -23,7 +23,7 @@ def markdown(rows: Sequence[Row], run: Run) -> str:
 
 def _table(content: Mapping[str, Any]) -> Iterator[str]:
     about = f"{content['utterances']} utterances, {content['hours']:.2f} h"
-    yield f"{about}, {content['words']} words."
+    yield f"{about}, {counted(content)}."
     yield ""
     yield "| method | " + " | ".join(COLUMNS) + " |"
     yield "| --- |" + " ---: |" * len(COLUMNS)

@@ -97,7 +97,7 @@ def test_english_is_normalised_by_whispers_own_rules(text, wanted):
     assert normalize_english(text) == wanted == normalize(text, "en")
 
 
-def test_hindi_words_keep_their_vowel_signs():
+def test_b50_hindi_words_keep_their_vowel_signs():
     right, wrong = "आज मौसम बहुत अच्छा है दोस्त।", "आज मौसम बहुत बुरा है दोस्त।"
     assert word_errors(normalize(right, "hi"), normalize(wrong, "hi")) == Errors(1, 0, 0, 6)
 
@@ -106,7 +106,7 @@ def test_hindi_words_keep_their_vowel_signs():
     ("language", "right", "wrong", "characters"),
     [("zh", "今天天气很好。", "今天天汽很好", 6), ("th", "วันนี้ดี", "วันนี้ตี", 4)],
 )
-def test_languages_without_spaces_are_counted_by_characters(language, right, wrong, characters):
+def test_b50_languages_without_spaces_are_counted_by_characters(language, right, wrong, characters):
     assert unit(language) == "character" and unit("en") == unit("hi") == "word"
     found = word_errors(normalize(right, language), normalize(wrong, language))
     assert (found.total, found.words) == (1, characters)

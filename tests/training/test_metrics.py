@@ -9,7 +9,7 @@ from beamless.training.metrics import Errors, GapClosed, bootstrap_gap_closed, s
 COUNTS = st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=12)
 
 
-def test_pairs_whose_reference_is_or_becomes_empty_do_not_stop_an_evaluation():
+def test_b47_pairs_whose_reference_is_or_becomes_empty_do_not_stop_an_evaluation():
     pairs = [("", ""), ("", "hello there"), ("uh", ""), ("red blue", "red blue")]
     found = score(pairs)
     assert found.errors == Errors(insertions=2, words=2)

@@ -4,11 +4,12 @@ import queue
 import statistics
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from beamless.inference.sources import Source
@@ -124,7 +125,7 @@ def show_columns(listening: Listening, speakers: tuple[str, str], console: Conso
     On a terminal what is being said grows below.
     """
     growing = dict.fromkeys(speakers, "")
-    console.print(row("time", *speakers, console.width))
+    console.print(row("time", speakers, console.width))
     with Live(console=console, transient=True, refresh_per_second=8) as live:
         while (told := listening.next()) is not None:
             event, who = told.event, told.who
@@ -134,17 +135,17 @@ def show_columns(listening: Listening, speakers: tuple[str, str], console: Conso
                 growing[who] = ""
                 cells = [event.text if speaker == who else "" for speaker in speakers]
                 clock = timestamp(event.start, ".")[:-2]
-                live.console.print(row(clock, *cells, console.width))
+                live.console.print(row(clock, cells, console.width))
             if console.is_terminal:
-                live.update(row("", *(text.strip() for text in growing.values()), console.width))
+                live.update(row("", [*growing.values()], console.width))
 
 
-def row(clock: str, left: str, right: str, width: int) -> Table:
+def row(clock: str, cells: Sequence[str], width: int) -> Table:
     """Return a line of two columns, wrapped to ``width`` characters."""
     table = Table.grid(padding=(0, 2))
     table.add_column(width=10)
     half = max(8, (width - 10 - 4) // 2)
-    table.add_column(width=half)
-    table.add_column(width=half)
-    table.add_row(*(cell.replace("[", "\\[") for cell in (clock, left, right)))
+    for _ in cells:
+        table.add_column(width=half)
+    table.add_row(clock, *(escape(cell.strip()) for cell in cells))
     return table

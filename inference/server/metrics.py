@@ -1,6 +1,13 @@
 """What Prometheus reads at ``/metrics``."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
 SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0, 12.0, 30.0, 60.0, 300.0, 1800.0)
 
@@ -10,6 +17,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)  # memory and processor's time, on Linux
         self.requests = self._counter("requests", "Answers.", "route", "status")
         self.duration = self._histogram("request_seconds", "From request to answer.", "route")
         self.queue_wait = self._histogram(

@@ -28,7 +28,7 @@ def greedy(tiny_bundle):
 
 def words_off(text: str) -> int:
     """How many words of ``SENTENCE`` are missing in a text."""
-    found = text.lower().replace(".", "").split()
+    found = text.lower().replace(".", "").replace("-", " ").split()
     return sum(word not in found for word in WORDS) + abs(len(found) - len(WORDS))
 
 
@@ -53,9 +53,10 @@ def test_b18_a_wav_of_every_kind_gives_its_text(
     greedy, speech, tmp_path, name, format, subtype, rate, channels, off
 ):
     path = tmp_path / f"{name}.wav"
-    samples = np.clip(soxr.resample(speech, 16_000, rate), -1, 1)
+    loud = 0.9 * speech / np.abs(speech).max()  # as recordings are; 8 bits of a whisper are noise
+    samples = np.clip(soxr.resample(loud, 16_000, rate), -1, 1)
     sf.write(path, np.stack([samples] * channels, axis=1), rate, subtype, format=format)
-    usual = words_off(greedy.transcribe(speech).text)
+    usual = words_off(greedy.transcribe(loud).text)
     assert words_off(greedy.transcribe(path).text) <= usual + off
 
 

@@ -1,0 +1,79 @@
+"""From corpora to a bundle by one command, and from a list of names to one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = ("--epochs", 1, "--units", 16)
+LINES = ["Set a timer for twenty five minutes.", "We were all going direct to heaven."]
+
+
+def beamless(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "beamless", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("said")
+    (folder / "texts.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    said = beamless("synth", folder / "texts.txt", folder / "train")
+    assert said.returncode == 0, said.stderr
+    checked = beamless("check", "tiny.en", "--limit", 2, "--no_beam")
+    assert checked.returncode == 0, checked.stderr
+    return folder / "train"
+
+
+@pytest.fixture(scope="module")
+def made(corpus, tmp_path_factory) -> tuple[tuple[object, ...], Path]:
+    """The command of one on-policy round, and its folder when it is done."""
+    out = tmp_path_factory.mktemp("rounds") / "made"
+    command = ("rounds", corpus, out, "--dev", corpus, "--rounds", 1, *SMALL)
+    done = beamless(*command)
+    assert done.returncode == 0, done.stderr
+    return command, out
+
+
+def test_each_round_is_judged_by_decoding_and_the_best_one_is_kept(made):
+    _, out = made
+    judged = json.loads((out / "rounds.json").read_text(encoding="utf-8"))
+    assert set(judged["dev_wer"]) == {"0", "1"}
+    kept = judged["dev_wer"][str(judged["kept"])]
+    assert kept == min(judged["dev_wer"].values())
+    manifest = json.loads((out / "bundle" / "bundle.json").read_text(encoding="utf-8"))
+    assert manifest["corrector"]["provenance"]["dev_wer"] == kept
+
+
+def test_later_rounds_learn_from_what_the_corrector_itself_visited(made):
+    _, out = made
+    visited = list((out / "round-1" / "rollouts").rglob("on_policy/best/*.parquet"))
+    assert visited
+    config = json.loads((out / "round-1/corrector/corrector.json").read_text(encoding="utf-8"))
+    earlier = json.loads((out / "round-0/corrector/corrector.json").read_text(encoding="utf-8"))
+    assert config["provenance"]["steps"] > earlier["provenance"]["steps"]
+
+
+def test_what_is_done_is_not_done_again(made):
+    command, out = made
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.name != "rounds.json"}
+    again = beamless(*command)
+    assert again.returncode == 0, again.stderr
+    after = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.name != "rounds.json"}
+    changed = [p for p in before if p.is_file() and after[p] != before[p]]
+    assert [p for p in changed if p.parent != out / "corrector"] == []
+
+
+def test_a_glossary_becomes_a_bundle_and_a_report(corpus, tmp_path):
+    (tmp_path / "words.txt").write_text("Reineke\n", encoding="utf-8")
+    out = tmp_path / "adapted"
+    arguments = ("--per_word", 3, "--epochs", 1, "--dev", corpus)
+    done = beamless("adapt", tmp_path / "words.txt", out, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "one speaker only" in done.stderr
+    report = json.loads((out / "adapt.json").read_text(encoding="utf-8"))
+    assert report["terms"]["said"] == 1
+    assert set(report) == {"terms", "/".join(corpus.parts[-2:])}
+    assert (out / "bundle" / "bundle.json").is_file()

@@ -167,5 +167,5 @@ def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
 
 
 def default_method(bundle: Bundle) -> str:
-    """Return ``corrected`` where the bundle has a corrector, else ``greedy``."""
-    return "corrected" if bundle.has_corrector else "greedy"
+    """Return ``lookahead`` where the bundle has a corrector, else ``greedy``."""
+    return "lookahead" if bundle.has_corrector else "greedy"

@@ -42,8 +42,8 @@ def evaluate(
     Args:
         bundle: a bundle's folder, or a model's name.
         corpora: corpus folders; their results are pooled, and shown one by one too.
-        methods: greedy, corrected and beam1 to beam10; greedy, corrected (where the bundle has
-            a corrector) and beam5 by default. beam5-oracle takes the best of the beam's list;
+        methods: as transcribe knows them; greedy, corrected (where the bundle has a corrector),
+            lookahead and beam5 by default. beam5-oracle takes the best of the beam's list;
             +eos0.3 or +repeat1.15 behind a name boosts the end token or penalises repetition;
             :short or :full behind all sets the audio context.
         limit: only so many utterances of each corpus, spread by a hash of their ids.
@@ -55,7 +55,8 @@ def evaluate(
     """
     opened = open_bundle(bundle, device)
     passed = _passed_gate(opened)
-    names = methods or ["greedy", *(["corrected"] if opened.has_corrector else []), "beam5"]
+    ours = ["corrected", "lookahead"] if opened.has_corrector else ["lookahead"]
+    names = methods or ["greedy", *ours, "beam5"]
     names = ["beam5" if name == "beam" else name for name in names]
     contenders = [contender(name, audio_context) for name in names]
     work = {name_of(folder): spread(read_corpus(folder), limit) for folder in corpora}

@@ -1,0 +1,44 @@
+"""The correctors that come with Beamless: whose they are, and that they are used."""
+
+import json
+
+import pytest
+
+from beamless.inference.methods import default_method
+from beamless.models.bundle import open_bundle
+from beamless.models.pretrained import FOLDER, pretrained
+
+SHIPPED = sorted(path.name for path in FOLDER.iterdir())
+
+
+def test_tiny_en_is_corrected_with_no_training(tiny):
+    corrector = pretrained(tiny.hash)
+    assert corrector is not None
+    assert corrector.config.model_hash == tiny.hash
+    bundle = open_bundle("tiny.en")
+    assert bundle.manifest.corrector["hash"] == corrector.hash
+    assert default_method(bundle) == "lookahead"
+
+
+def test_weights_that_nobody_trained_for_have_no_corrector():
+    assert pretrained("0" * 64) is None
+
+
+def test_a_kept_bundle_with_another_corrector_is_built_again(tiny):
+    bundle = open_bundle("tiny.en")
+    file = bundle.folder / "bundle.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "corrector": None}), encoding="utf-8")
+    assert open_bundle("tiny.en").hash == bundle.hash
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_has_a_card_that_says_what_it_was_made_of_and_its_limits(name):
+    card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
+    for part in ("**Made of**", "**Limits.**", "CC0-1.0"):
+        assert part in card
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_is_a_few_megabytes(name):
+    assert sum(file.stat().st_size for file in (FOLDER / name).iterdir()) < 8e6

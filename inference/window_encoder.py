@@ -2,7 +2,8 @@
 
 Whisper's encoder always works on thirty seconds, most of which are silence in a short recording.
 With the short context it runs on the first frames alone, and the cross-KV of the other positions
-is its own on thirty seconds of silence, computed once. (Zeros there make the decoder loop.)
+is its own on thirty seconds of silence, as ``silence.py`` keeps it: zeros there make the decoder
+loop.
 
 Dimension symbols: S encoder positions, T of them that a short encoder gives, H heads, e width of
 a head.
@@ -19,6 +20,7 @@ from beamless.inference.decoder import CrossKV
 from beamless.inference.encoder import Encoder
 from beamless.inference.features import HOP, SAMPLE_RATE, log_mel
 from beamless.inference.options import AudioContext
+from beamless.inference.silence import silence_of
 
 SHARES = (6, 3, 2, 1)  # what part of a window's positions an encoder has: 5, 10, 15 and 30 s
 FRAMES_A_POSITION = 2  # the stride of Whisper's second convolution
@@ -86,9 +88,11 @@ class WindowEncoder:
 
     def _shared(self) -> "Buffers":
         if self._buffers is None:
-            silence = log_mel(np.zeros(0, np.float32), self._mels)
-            self._buffers = Buffers(self._encoder(self.positions)(silence))
+            self._buffers = Buffers(silence_of(self._bundle, self._encode_silence))
         return self._buffers
+
+    def _encode_silence(self) -> CrossKV:
+        return self._encoder(self.positions)(log_mel(np.zeros(0, np.float32), self._mels))
 
 
 class Buffers:
@@ -105,7 +109,7 @@ class Buffers:
         """Return ``part`` [1, H, T, e], T being ``size``, with silence behind it [1, H, S, e]."""
         free = next((buffer for buffer in self._sets if not buffer.held()), None)
         if free is None:
-            free = Buffer({name: array.copy() for name, array in self._silence.items()})
+            free = Buffer({name: np.array(array) for name, array in self._silence.items()})
             self._sets.append(free)
         return free.fill(part, size, self._silence)
 

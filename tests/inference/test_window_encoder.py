@@ -1,5 +1,7 @@
 """The short audio context: what is heard is the full one's, and nothing of another window is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import say
@@ -69,6 +71,23 @@ def test_zeros_behind_the_audio_would_spoil_the_text(tiny_bundle, encoder):
     for array in window.values():
         array[:, :, size:] = 0
     assert said(tiny_bundle, window) != "7."
+
+
+def test_silence_is_encoded_once_for_all_starts(tiny_bundle, silent, speech, tmp_path):
+    bundle = replace(tiny_bundle, graph_cache=tmp_path, _compiled={})
+    first = WindowEncoder(bundle)(speech, "short")
+    (file,) = tmp_path.glob("silence-*.npy")
+    compiled = {key: value for key, value in bundle._compiled.items() if key[3] != 3000}
+    assert len(compiled) == 1 < len(bundle._compiled)
+    again = replace(bundle, _compiled=dict(compiled))
+    for damage in (False, True):
+        if damage:
+            file.write_bytes(file.read_bytes()[:-1000])
+        second = WindowEncoder(again)(speech, "short")
+        assert len(again._compiled) == 1 + damage
+        for name, array in first.items():
+            np.testing.assert_array_equal(second[name], array)
+            np.testing.assert_array_equal(array[:, :, 250:], silent[name][:, :, 250:])
 
 
 def test_nothing_of_a_longer_window_is_left_in_a_shorter_one(tiny_bundle, speech):

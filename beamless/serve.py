@@ -39,8 +39,13 @@ def serve(
     """
     try:
         from beamless.inference.server.app import create_app
-        from beamless.inference.server.models import Offer, listeners_of, name_and_place
-        from beamless.inference.server.run import run
+        from beamless.inference.server.models import (
+            Offer,
+            check_name,
+            listeners_of,
+            name_and_place,
+        )
+        from beamless.inference.server.run import listen_at, run
     except ImportError as error:
         raise BeamlessError(
             f'serving needs {error.name}; run: pip install "beamless[serve]"'
@@ -48,8 +53,12 @@ def serve(
     options = replace(options, api_key=options.api_key or os.environ.get("BEAMLESS_API_KEY", ""))
     terminal = console()
     named = [name_and_place(model) for model in models]
+    for name, _ in named:
+        check_name(name)
+    listening = listen_at(options)
+    speakers = speakers_of(voices)
     bundles = {name: open_bundle(place, device) for name, place in named}
-    offer = Offer(listeners_of(bundles, methods), speakers_of(voices))
+    offer = Offer(listeners_of(bundles, methods), speakers)
     if options.host not in LOOPBACK and not options.api_key:
         terminal.print(
             f"anyone who reaches {options.host} may use this server: set BEAMLESS_API_KEY",
@@ -60,7 +69,7 @@ def serve(
         host = f"[{options.host}]" if ":" in options.host else options.host
         terminal.print(f"listening at http://{host}:{port} – Ctrl-C stops it")
 
-    run(create_app(offer, options), options, on_start)
+    run(create_app(offer, options), options, listening, on_start)
 
 
 def speakers_of(voices: list[str]) -> "dict[str, Speaker]":

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from beamless.inference.errors import BeamlessError
 from beamless.inference.server.options import ServerOptions
 
-LAST_WORDS = 30.0  # s for live streams to be told their end
 LONGEST_MESSAGE = 1_048_576  # bytes of a WebSocket's message
 
 
@@ -33,9 +32,7 @@ class Server(uvicorn.Server):
         """Take no more, finish what was begun, and end."""
         state = getattr(self.config.app, "state").server  # noqa: B009 - any ASGI app, to its type
         state.stopping.set()
-        for _ in range(round(LAST_WORDS / 0.05)):
-            if not state.live:
-                break
+        while state.live and not self.force_exit:
             await asyncio.sleep(0.05)
         await super().shutdown(sockets)
 
@@ -71,15 +68,16 @@ def listen_at(options: ServerOptions) -> socket.socket:
         ) from None
 
 
-def run(app: FastAPI, options: ServerOptions, on_start: Callable[[int], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM; what was begun is finished first, a second one ends at once.
-
-    Raises:
-        BeamlessError: the address cannot be listened at.
-    """
+def run(
+    app: FastAPI,
+    options: ServerOptions,
+    listening: socket.socket,
+    on_start: Callable[[int], None],
+) -> None:
+    """Serve until Ctrl-C or SIGTERM and finish what was begun; a second one ends at once."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        server_of(app, options, on_start).run(sockets=[listen_at(options)])
+        server_of(app, options, on_start).run(sockets=[listening])
     except (KeyboardInterrupt, SystemExit):
         pass
     finally:

@@ -1,6 +1,6 @@
 """What a server must bear: clients at once for minutes, each answer as if it had come alone.
 
-``python -m beamless.inference.server.soak BUNDLE FILES… --minutes 10`` starts a server of its own
+``python -m beamless.inference.server.soak BUNDLE FOLDER --minutes 10`` starts a server of its own
 on a free port and prints throughput by the processor's time, which a busy machine does not
 change, against that of an offline decode of the same files.
 """
@@ -42,7 +42,7 @@ class Tally:
 
 def soak(
     bundle: Path,
-    files: list[Path],
+    recordings: Path,
     *,
     clients: int = 4,
     minutes: float = 10.0,
@@ -52,7 +52,7 @@ def soak(
 
     Args:
         bundle: a bundle's folder.
-        files: recordings of mixed lengths; each client sends them in an order of its own.
+        recordings: a folder of some, of mixed lengths; all clients send them in turn.
         clients: how many send at once.
         minutes: how long.
         requests: how many at most.
@@ -60,6 +60,7 @@ def soak(
     Raises:
         BeamlessError: an answer was an error, or another recording's.
     """
+    files = sorted(file for file in recordings.iterdir() if file.is_file())
     lengths = {file: audio_duration(file) for file in files}
     transcriber = Transcriber(bundle)
     transcriber.warm_up()

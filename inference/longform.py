@@ -300,6 +300,8 @@ def speech_windows(blocks: Iterable[np.ndarray], vad: bool = True) -> Iterator[W
     """
     if vad and can_detect_speech():
         for place, samples in window_audio(blocks, WINDOW_SECONDS):
+            if not samples.any():  # after minutes of zeros the detector may hear speech in them
+                continue
             yield Window(place.samples.start, samples)
         return
     size = round(WINDOW_SECONDS * SAMPLE_RATE)

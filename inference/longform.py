@@ -167,6 +167,9 @@ class LongForm:
         previous = previous_tokens(self._hotwords, self._context, self._room)
         budget = budget_for(window.samples, self.language, options.tokens_a_second)
         decoded = self._decoder.decode(cross_kv, self.language, previous, options, budget)
+        if encoded.audio_context == "short" and options.timestamps and self._ends_untimed(decoded):
+            cross_kv = self._decoder.encode(window.samples, "full")
+            decoded = self._decoder.decode(cross_kv, self.language, previous, options, budget)
         if self._on_window:
             seen = SeenWindow(window, cross_kv, decoded, self.language, previous, options)
             self._on_window(seen)
@@ -192,6 +195,11 @@ class LongForm:
             others = self._readings(decoded, options, lambda plain: again(plain, budget))
             segments[0] = replace(segments[0], alternatives=others)
         return segments, rest
+
+    def _ends_untimed(self, decoded: Decoded) -> bool:
+        """Tell whether a text stops without saying when: the short context lost its thread."""
+        tokens = decoded.best.tokens
+        return bool(tokens) and tokens[-1] < self._tokenizer.timestamp_begin
 
     def _readings(
         self,
@@ -300,8 +308,6 @@ def speech_windows(blocks: Iterable[np.ndarray], vad: bool = True) -> Iterator[W
     """
     if vad and can_detect_speech():
         for place, samples in window_audio(blocks, WINDOW_SECONDS):
-            if not samples.any():  # after minutes of zeros the detector may hear speech in them
-                continue
             yield Window(place.samples.start, samples)
         return
     size = round(WINDOW_SECONDS * SAMPLE_RATE)

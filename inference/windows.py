@@ -105,7 +105,8 @@ def _in_samples(spans: Iterable[tuple[float, float]], longest: int, last: int) -
     previous = 0
     for start, end in spans:
         first = min(last, max(previous, math.floor(start * SAMPLE_RATE)))
-        previous = min(last, max(first, math.ceil(end * SAMPLE_RATE)))
+        heard = end > start  # a mark's time need not be a whole number of samples, as floats go
+        previous = min(last, max(first, math.ceil(end * SAMPLE_RATE))) if heard else first
         parts = max(1, math.ceil((previous - first) / longest))
         yield from pairwise(first + (previous - first) * part // parts for part in range(parts + 1))
 

@@ -135,3 +135,8 @@ def test_memory_stays_flat_whatever_is_heard(kind, speech):
     tracemalloc.stop()
     assert (heard > 0) == (kind != "silence")
     assert peak < 16e6  # the whole would be about 40 MB
+
+
+def test_b08_a_mark_hours_into_silence_is_no_speech():
+    marks = [(count * 4.096, count * 4.096) for count in range(1, 5000)]
+    assert list(windows([(0.2, 2.7), *marks])) == [Window(0.0, 3.1)]

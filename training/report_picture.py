@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FIFTHS = 5
+LEAST_SHARE, MOST_SHARE = -150.0, 350.0  # %, where a bar without a bound ends
 MARKERS = "osD^vP*X<>"
 
 
@@ -49,9 +50,10 @@ def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
     for corpus, content in parts.items():
         for name, figures in content["methods"].items():
             gap = figures.get("gap_closed")
-            if gap and None not in gap.values():
-                bounds = (100 * gap["value"], 100 * gap["low"], 100 * gap["high"])
-                found.setdefault(name, []).append((corpus, *bounds))
+            if gap and gap["value"] is not None and not name.endswith("-oracle"):
+                low = LEAST_SHARE if gap["low"] is None else 100 * gap["low"]
+                high = MOST_SHARE if gap["high"] is None else 100 * gap["high"]
+                found.setdefault(name, []).append((corpus, 100 * gap["value"], low, high))
     for number, (name, gaps) in enumerate(found.items()):
         at = [list(parts).index(corpus) + 0.12 * number for corpus, *_ in gaps]
         values = np.array([bounds for _, *bounds in gaps])  # [corpora, 3]
@@ -62,7 +64,8 @@ def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
     axes.axhline(0, color="0.6", linewidth=1)
     axes.set_xticks(range(len(parts)), list(parts), fontsize=7)
     axes.set(ylabel="gap from greedy to beam 5 closed, % (95 %)")
-    axes.set_ylim(-150, 350)
+    axes.set_ylim(LEAST_SHARE, MOST_SHARE)
+    axes.set_xlim(-0.5, len(parts))
     if found:
         axes.legend(fontsize=7)
 

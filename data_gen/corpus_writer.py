@@ -183,12 +183,13 @@ class CorpusWriter:
                 which they were added.
         """
         self._metadata.close()
-        self._lock.release()
         ids = [id for id in order if id in self._rows] if order is not None else list(self._rows)
         if len(ids) != len(self._rows):
             raise BeamlessError(f"the order names {len(ids)} of {len(self._rows)} utterances")
         _rewrite(self.folder / METADATA, b"".join(self._rows[id] for id in ids))
-        return _mark_complete(self.folder)
+        counts = _mark_complete(self.folder)
+        self._lock.release()
+        return counts
 
     def _open_folder(self, recipe: Mapping[str, Any]) -> None:
         canonical = json.dumps(recipe, sort_keys=True, ensure_ascii=False)

@@ -72,6 +72,7 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
     decoder = sum(row.decoder_seconds for row in rows)
     steps = sum(row.steps for row in rows)
     return {
+        "words": words,
         "wer": sum(row.errors for row in rows) / max(1, words),
         "substitutions": sum(row.substitutions for row in rows),
         "insertions": sum(row.insertions for row in rows),
@@ -168,7 +169,7 @@ def parts_of(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:
 def cells(figures: Mapping[str, Any]) -> list[str]:
     """Return one method's line of a table, as ``COLUMNS`` has it."""
     return [
-        f"{figures['wer']:.2%}",
+        f"{figures['wer']:.2%}" if figures["words"] else "no words",
         str(figures["substitutions"]),
         str(figures["insertions"]),
         str(figures["deletions"]),

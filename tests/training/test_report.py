@@ -154,3 +154,9 @@ def test_an_error_is_found_in_its_fifth_of_the_sentence():
 
 def test_noise_has_no_place_in_a_sentence():
     assert not errors_by_place([replace(ROW, reference="", hypothesis="Thank you.")]).any()
+
+
+def test_noise_has_no_rate_of_errors_in_words():
+    noise = replace(ROW, reference="", substitutions=0, deletions=0, insertions=3, words=0)
+    page = markdown([noise], replace(RUN, methods=("greedy",)))
+    assert "| no words | 0 | 3 | 0 |" in page

@@ -127,7 +127,7 @@ def test_the_report_has_the_promised_fields(way):
     assert report["model"] == "tiny.en"
     assert report["utterances"] == 3
     assert set(report) >= {"bundle_hash", "corpus", "device", "hours", "gap_closed"}
-    assert list(report["methods"]) == ["greedy", "corrected", "beam5"]
+    assert list(report["methods"]) == ["greedy", "corrected", "lookahead", "beam5"]
     for figures in report["methods"].values():
         assert 0 <= figures["wer"] < 1
         counts = {"substitutions", "insertions", "deletions", "steps", "capacity_hits"}
@@ -138,7 +138,7 @@ def test_the_report_has_the_promised_fields(way):
 def test_every_row_of_the_csv_has_the_same_columns(way):
     with (way / "report/utterances.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 3 * 3
+    assert len(rows) == 3 * 4
     assert all(None not in row and None not in row.values() for row in rows)
 
 
@@ -152,7 +152,7 @@ def test_transcripts_go_to_standard_output_and_progress_does_not(way):
     done = beamless("transcribe", audio, "--model", way / "bundle")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "The quick brown fox jumps over the lazy dog."
-    assert "corrected" in done.stderr
+    assert "lookahead" in done.stderr
 
 
 def test_a_recording_of_45_seconds_at_44100_hz_in_stereo_loses_nothing(way, tmp_path, speech):

@@ -15,7 +15,6 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.longform import Window, quietest, speech_windows
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcribe import Transcriber
-from beamless.inference.windows import Window as Stretch
 from beamless.inference.writers import render
 from beamless.models.bundle import write_bundle
 
@@ -261,15 +260,6 @@ def test_without_the_speech_detector_windows_are_fixed_and_one_warning_says_so(w
 
 def test_without_detection_digital_silence_still_gives_no_window():
     assert list(speech_windows([silence(61)], vad=False)) == []
-
-
-def test_zeros_are_no_window_even_where_speech_was_detected_in_them(monkeypatch):
-    spoken = np.ones(SECOND, np.float32)
-    found = [silence(0), silence(0.5), spoken, silence(2)]
-    places = [(Stretch(n, n + 1), samples) for n, samples in enumerate(found)]
-    monkeypatch.setattr(longform, "window_audio", lambda blocks, limit: iter(places))
-    (only,) = speech_windows([silence(1)])
-    assert only.first == 2 * SECOND and only.samples is spoken
 
 
 def test_a_window_is_cut_where_it_is_quietest():

@@ -218,7 +218,7 @@ def test_an_english_model_refuses_to_translate(server, clip_bytes):
 
 
 def test_methods_are_chosen_by_a_field(server, clip_bytes):
-    for method in ("corrected", "greedy", "beam5"):
+    for method in ("lookahead", "greedy", "beam5"):
         assert words(server.text(clip_bytes, method=method)) == words(SENTENCE)
 
 

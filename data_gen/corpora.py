@@ -42,6 +42,11 @@ class Utterance:
 _OWN = {"id", "file_name", "text", "speaker", "duration", "source", "license", "voice", "augment"}
 
 
+def corpus_name(corpus: Path) -> str:
+    """Return a corpus's name in reports: its folder and the one above, as in ``ljspeech/test``."""
+    return "/".join(corpus.resolve().parts[-2:])
+
+
 def read_corpus(folder: Path) -> list[Utterance]:
     """Read the utterances of a corpus in the order of its ``metadata.jsonl``.
 

@@ -74,7 +74,7 @@ class Corrected:
         tokens, logprobs = outputs["top_tokens"], outputs["top_logprobs"]
         if not np.isfinite(logprobs[0]):
             raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
-        best, second = 0, 1
+        best, second, noted = 0, 1, self.options.others
         if not self.options.plain:
             order = preferred(tokens, logprobs, text, self._end, self.options, self.rng)
             best, second = int(order[0]), int(order[1])
@@ -85,7 +85,5 @@ class Corrected:
             runner_up_logprob=float(logprobs[second]),
             no_speech_prob=no_speech,
             doubt=float(outputs["doubt"][0]) if "doubt" in outputs else None,
-            others=tuple(zip(tokens.tolist(), logprobs.tolist(), strict=True))[
-                : self.options.others
-            ],
+            others=tuple(zip(tokens[:noted].tolist(), logprobs[:noted].tolist(), strict=True)),
         )

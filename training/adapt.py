@@ -16,7 +16,7 @@ from rich.table import Table
 
 from beamless.data_gen.casting import Cast, Role, cast_from_recipe
 from beamless.data_gen.collect import collect
-from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.glossary import holds, read_terms, sentences_around
 from beamless.data_gen.subset import spread
 from beamless.data_gen.synth import make_corpus
@@ -35,15 +35,11 @@ from beamless.inference.progress import console, screen, track
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.corrector import save_corrector
-from beamless.models.export import export
-from beamless.models.parity_record import read_parity
 from beamless.models.pretrained import pretrained
-from beamless.training.evaluate import name_of
+from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import train
 from beamless.training.fitting import Fitting
-from beamless.training.parity import check
 
-GATE_CLIPS = 4
 SPEEDS = (0.85, 1.15)
 ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
 
@@ -114,12 +110,9 @@ def adapt(
             fitting=fitting,
         )
     bundle = out / "bundle"
-    if not (bundle / "bundle.json").is_file():
-        export(model, bundle, corrector=out / "corrector")
-    if not (read_parity(open_bundle(str(bundle))) or {}).get("passed"):
-        check(str(bundle), limit=GATE_CLIPS, beam=False)
+    checked_bundle(model, out / "corrector", bundle)
     corpora = {"terms": read_corpus(out / "judged")}
-    corpora |= {name_of(folder): spread(read_corpus(folder), dev_limit) for folder in dev}
+    corpora |= {corpus_name(folder): spread(read_corpus(folder), dev_limit) for folder in dev}
     _report(open_bundle(model), open_bundle(str(bundle)), corpora, aside is not None, out)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
@@ -83,7 +83,7 @@ def calibrate(
     content, probabilities = results(judged)
     method = default_method(opened)
     content |= {"method": method, "language": language, "utterances": len(work)}
-    content["corpora"] = ["/".join(folder.resolve().parts[-2:]) for folder in corpora]
+    content["corpora"] = [corpus_name(folder) for folder in corpora]
     write_text_atomically(out / "calibration.json", json.dumps(content, indent=2) + "\n")
     words = content["words"]["reported"]
     about = f"{opened.manifest.model['name']}, {method}, {', '.join(content['corpora'])}"

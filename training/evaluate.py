@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import write_text_atomically
@@ -59,7 +59,7 @@ def evaluate(
     names = methods or ["greedy", *ours, "beam5"]
     names = ["beam5" if name == "beam" else name for name in names]
     contenders = [contender(name, audio_context) for name in names]
-    work = {name_of(folder): spread(read_corpus(folder), limit) for folder in corpora}
+    work = {corpus_name(folder): spread(read_corpus(folder), limit) for folder in corpora}
     run = Run(
         model=opened.manifest.model["name"],
         bundle_hash=opened.hash,
@@ -150,11 +150,6 @@ def decode_all(
                 )
             )
         yield rows
-
-
-def name_of(corpus: Path) -> str:
-    """Return a corpus's name in reports: its folder and the one above, as in ``ljspeech/test``."""
-    return "/".join(corpus.resolve().parts[-2:])
 
 
 def _passed_gate(bundle: Bundle) -> bool:

@@ -11,7 +11,7 @@ import openvino as ov
 from rich.console import Console
 from rich.table import Table
 
-from beamless.data_gen.corpora import read_corpus
+from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.sample import Recording, sample_recordings
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.bundle import Bundle
@@ -95,7 +95,7 @@ def check(
     bundle = open_bundle(model, device)
     checkpoint = checkpoint_of(bundle)
     figures = compare(bundle, checkpoint, recordings[:limit], language, beam)
-    figures["corpus"] = "/".join(corpus.resolve().parts[-2:]) if corpus else "installed sample"
+    figures["corpus"] = corpus_name(corpus) if corpus else "installed sample"
     file = write_parity(bundle, figures)
     show(figures, bundle)
     Console(stderr=True).print(f"wrote {file}")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beamless.data_gen.collect import collect
+from beamless.data_gen.corpora import corpus_name
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.traces import TargetKind
 from beamless.inference.atomic import write_text_atomically
@@ -22,13 +23,10 @@ from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle
 from beamless.models.corrector import load_corrector, save_corrector
-from beamless.models.export import export
 from beamless.models.parity_record import require_parity
+from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import PLAIN, train
 from beamless.training.fitting import Fitting
-from beamless.training.parity import check
-
-GATE_CLIPS = 4  # of each bundle: the model itself was checked on more
 
 
 def rounds(
@@ -108,7 +106,7 @@ def rounds(
                 language=language,
                 fitting=fitting,
             )
-        _bundle(model, here / "corrector", here / "bundle")
+        checked_bundle(model, here / "corrector", here / "bundle")
     _keep_best(model, out, rounds)
 
 
@@ -118,17 +116,10 @@ def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
     Raises:
         BeamlessError: two have the same name.
     """
-    names = {"-".join(corpus.resolve().parts[-2:]): corpus for corpus in corpora}
+    names = {corpus_name(corpus).replace("/", "-"): corpus for corpus in corpora}
     if len(names) < len(corpora):
         raise BeamlessError("two of the corpora have the same name; rename a folder of one")
     return names
-
-
-def _bundle(model: str, corrector: Path, bundle: Path) -> None:
-    if not (bundle / "bundle.json").is_file():
-        export(model, bundle, corrector=corrector)
-    if not (bundle / "parity.json").is_file():
-        check(str(bundle), limit=GATE_CLIPS, beam=False)
 
 
 def _keep_best(model: str, out: Path, rounds: int) -> None:
@@ -140,5 +131,5 @@ def _keep_best(model: str, out: Path, rounds: int) -> None:
     best = min(rates, key=lambda number: (rates[number], number))
     write_text_atomically(out / "rounds.json", json.dumps({"dev_wer": rates, "kept": best}) + "\n")
     save_corrector(trained[best], out / "corrector", half=True)
-    _bundle(model, out / "corrector", out / "bundle")
+    checked_bundle(model, out / "corrector", out / "bundle")
     console().print(f"kept round {best}: {out / 'bundle'}")

@@ -1,17 +1,16 @@
 """A bench's figures as a table, and as CSV, JSON, Markdown and a picture."""
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
 from beamless.inference.progress import screen
 from beamless.training.bench.figures import COLUMNS, Figures, Line
+from beamless.training.csv_rows import write_csv
 
 LEGEND = """\
 Seconds are of work for all recordings, by the clock; CPU s are those of all cores together; RTF \
@@ -65,8 +64,8 @@ def write_figures(
     out: Path,
 ) -> None:
     """Write ``clips.csv``, ``bench.csv``, ``bench.json``, ``bench.md`` and ``bench.png``."""
-    _write_csv(out / "clips.csv", Line, [asdict(line) for line in lines])
-    _write_csv(out / "bench.csv", Figures, [asdict(figures) for figures in found])
+    write_csv(out / "clips.csv", Line, lines)
+    write_csv(out / "bench.csv", Figures, found)
     write_text_atomically(out / "bench.md", markdown(found, run, left_out))
     draw(found, run, out / "bench.png")
     content = {
@@ -75,16 +74,6 @@ def write_figures(
         "left_out": dict(left_out),
     }
     write_text_atomically(out / "bench.json", json.dumps(content, indent=2) + "\n")
-
-
-def _write_csv(path: Path, kind: Any, rows: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
-    with (
-        replaced_atomically(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.DictWriter(file, [field.name for field in fields(kind)])
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def markdown(found: Sequence[Figures], run: Run, left_out: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from beamless.data_gen.corpora import corpus_name
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.cache import cache_folder
 from beamless.inference.counts import require_positive
@@ -70,7 +71,7 @@ def bench(
         run = Run(
             model=model,
             model_hash=opened.manifest.model["hash"],
-            corpora=tuple("/".join(c.resolve().parts[-2:]) for c in corpora),
+            corpora=tuple(map(corpus_name, corpora)),
             clips=len(clips),
             seconds=sum(clip.seconds for clip in clips),
             language=language,

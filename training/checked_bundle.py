@@ -1,0 +1,24 @@
+"""A trained corrector to a bundle that has passed the parity gate; what is done is kept."""
+
+from pathlib import Path
+
+from beamless.models.bundle import open_bundle
+from beamless.models.export import export
+from beamless.models.parity_record import read_parity
+from beamless.training.parity import check
+
+GATE_CLIPS = 4  # of each bundle: the model itself was checked on more
+
+
+def checked_bundle(model: str, corrector: Path, bundle: Path) -> None:
+    """Export a model with a corrector and check the bundle, unless that is done.
+
+    Args:
+        model: the Whisper.
+        corrector: the corrector's folder.
+        bundle: the bundle's folder, new or one that was begun here.
+    """
+    if not (bundle / "bundle.json").is_file():
+        export(model, bundle, corrector=corrector)
+    if not (read_parity(open_bundle(str(bundle))) or {}).get("passed"):
+        check(str(bundle), limit=GATE_CLIPS, beam=False)

@@ -58,7 +58,7 @@ def collect(
         corpus: a corpus folder.
         out: the traces' folder, new or of the same recipe.
         model: a bundle's folder, or a model's name.
-        targets: any of beam, best, reference, teacher.
+        targets: any of beam, best, reference, teacher; list, the beam's whole list, is for mwer.
         teacher: a larger model, whose beam is the target teacher and joins the list for best; or
             a .jsonl file of the id and the text of utterances that another program transcribed.
         language: what is spoken.

@@ -87,28 +87,28 @@ class Collector:
         with self._spending("encoder"):
             cross_kv = self._encoder(samples, self._recipe.audio_context)
         found = self._targets(utterance, targets, cross_kv, samples)
-        seen = {kind: self._described(target, cross_kv) for kind, target in found.items()}
+        seen = [self._described(target, cross_kv) for _, target in found]
         if not found:
             return []
-        free = self._free_greedy(found, seen, cross_kv)
+        free = self._free_greedy([target for _, target in found], seen, cross_kv)
         with self._spending("labels"):
             greedy_errors = self._labeller.errors(free, utterance).total
             return [
                 self._labeller.trace(
-                    utterance, kind, target.tokens, target.tokens, seen[kind], greedy_errors
+                    utterance, kind, target.tokens, target.tokens, described, greedy_errors
                 )
-                for kind, target in found.items()
+                for (kind, target), described in zip(found, seen, strict=True)
             ]
 
     def _free_greedy(
         self,
-        found: Mapping[TargetKind, Target],
-        seen: Mapping[TargetKind, Mapping[str, np.ndarray]],
+        found: Sequence[Target],
+        seen: Sequence[Mapping[str, np.ndarray]],
         cross_kv: CrossKV,
     ) -> tuple[int, ...]:
         """Return greedy's own tokens; a target that is greedy's choice at every step tells them."""
-        for kind, target in found.items():
-            if np.array_equal(seen[kind]["top_ids"][:, 0], target.tokens):
+        for target, described in zip(found, seen, strict=True):
+            if np.array_equal(described["top_ids"][:, 0], target.tokens):
                 return target.tokens
         with self._spending("greedy"):
             return greedy(self._greedy, cross_kv, self._recipe.prompt, self._tokenizer.end).tokens
@@ -128,29 +128,32 @@ class Collector:
         kinds: Sequence[TargetKind],
         cross_kv: CrossKV,
         samples: np.ndarray,
-    ) -> dict[TargetKind, Target]:
+    ) -> list[tuple[TargetKind, Target]]:
+        """Return the targets of each kind in turn, where there are any; ``list`` gives several."""
         tokenizer, recipe = self._tokenizer, self._recipe
-        found: dict[TargetKind, Target] = {}
+        found: dict[TargetKind, list[Target]] = {}
         taught = self._taught(utterance, kinds, samples)
         penalty = recipe.length_penalty
-        if "beam" in kinds or "best" in kinds:
+        if {"beam", "best", "list"} & {*kinds}:
             with self._spending("beam"):
                 nbest = beam_search(
                     self._beam, cross_kv, recipe.prompt, tokenizer.end, penalty, record=True
                 )
             if "beam" in kinds:
-                found["beam"] = self._of(nbest[0])
+                found["beam"] = [self._of(nbest[0])]
+            if "list" in kinds:
+                found["list"] = [self._of(hypothesis) for hypothesis in nbest]
             if "best" in kinds:
                 pool = [*nbest, *taught] if recipe.best_teacher else nbest
                 with self._spending("labels"):
                     best = best_of(pool, utterance.text, tokenizer, recipe.language, penalty)
-                found["best"] = self._of(best)
+                found["best"] = [self._of(best)]
         if "teacher" in kinds and taught:
-            found["teacher"] = self._of(taught[0])
+            found["teacher"] = [self._of(taught[0])]
         if "reference" in kinds:
             tokens = reference_tokens(utterance.text, tokenizer)
-            found["reference"] = Target((*tokens, tokenizer.end), None)
-        return {kind: found[kind] for kind in kinds if kind in found}
+            found["reference"] = [Target((*tokens, tokenizer.end), None)]
+        return [(kind, target) for kind in kinds for target in found.get(kind, [])]
 
     def _taught(
         self, utterance: Utterance, kinds: Sequence[TargetKind], samples: np.ndarray

@@ -106,7 +106,13 @@ def rollout(
 
 
 def _targets(traces: Path, target: TargetKind) -> dict[str, tuple[int, ...]]:
-    """Return each utterance's target tokens, without the end token."""
+    """Return each utterance's target tokens, without the end token.
+
+    Raises:
+        BeamlessError: the target is a list, and so no one text to steer to.
+    """
+    if target == "list":
+        raise BeamlessError("a list is nothing to steer to; take the target best")
     steps = read_steps(traces, [target])
     parts = np.split(steps.target_ids, steps.starts[1:-1])
     return {row["id"]: tuple(part[:-1]) for row, part in zip(steps.rows, parts, strict=True)}

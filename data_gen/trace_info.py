@@ -85,7 +85,7 @@ def _summary(folder: Path, part: Path) -> TraceSummary:
     return TraceSummary(
         policy=policy,
         target=target,
-        utterances=len(steps.rows),
+        utterances=len({row["id"] for row in steps.rows}),
         steps=len(steps.target_ids),
         differing=int((~_right_within(steps, 1)).sum()),
         coverage=coverage(steps),

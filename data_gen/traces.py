@@ -1,8 +1,9 @@
 """Traces: what the static greedy decoder saw at every step of a target, as Parquet.
 
 A folder ``traces/`` holds ``recipe.json`` and, for each policy and target, numbered shards:
-``teacher_forced/best/00000.parquet``. One row is one utterance along one target; T steps, the
-end token's among them; d the decoder's width; K candidates.
+``teacher_forced/best/00000.parquet``. One row is one utterance along one target; the target
+``list`` has as many rows of an utterance as the beam's list has hypotheses, best first. T steps,
+the end token's among them; d the decoder's width; K candidates.
 """
 
 import json
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from datasets import Features
 
 Policy = Literal["teacher_forced", "on_policy"]
-TargetKind = Literal["beam", "best", "reference", "teacher"]
-TARGET_KINDS: tuple[TargetKind, ...] = ("beam", "best", "reference", "teacher")
+TargetKind = Literal["beam", "best", "reference", "teacher", "list"]
+TARGET_KINDS: tuple[TargetKind, ...] = ("beam", "best", "reference", "teacher", "list")
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,28 @@ def mixed_lengths(model, speech, corpora, tmp_path_factory):
     return folder / "traces"
 
 
+def test_a_list_holds_the_beams_hypotheses_best_first_with_the_errors_of_each(
+    model, tiny_bundle, speech, corpora, tmp_path
+):
+    corpus = said(tmp_path / "corpus", corpora, {"fox": (speech[:24000], FOX)})
+    collect(corpus, tmp_path / "traces", model=model, targets=["beam", "best", "list"], beam_size=3)
+    texts = texts_and_errors(tmp_path / "traces", "list", tiny_bundle)
+    assert len(texts) == 3
+    assert texts[0] == texts_and_errors(tmp_path / "traces", "beam", tiny_bundle)[0]
+    best = texts_and_errors(tmp_path / "traces", "best", tiny_bundle)[0]
+    assert best == min(texts, key=lambda text: text[1])
+
+
+def texts_and_errors(traces, target, bundle):
+    """Each trace's text and its word errors, in order."""
+    steps = read_steps(traces, [target])
+    parts = np.split(steps.target_ids, steps.starts[1:-1])
+    return [
+        (bundle.tokenizer.decode(part.tolist()), row["errors"])
+        for row, part in zip(steps.rows, parts, strict=True)
+    ]
+
+
 def test_b44_what_is_too_long_is_left_out_and_the_others_are_collected(mixed_lengths):
     there = {row["id"] for row in read_steps(mixed_lengths, ["reference"]).rows}
     assert there >= {"0.2s", "12s", "29.99s"}

@@ -19,6 +19,7 @@ import openvino as ov
 from beamless.inference.confidence import Confidence
 from beamless.inference.devices import compile_model, was_cached
 from beamless.inference.errors import BeamlessError
+from beamless.inference.manifest_check import check_graph, check_manifest
 from beamless.inference.tokenizer import Tokenizer
 
 FORMAT_VERSION = 3
@@ -119,7 +120,7 @@ class Bundle:
             frames: of the log-mel that ``encoder`` takes; all that the model knows if None.
 
         Raises:
-            BeamlessError: the model has no such capacity.
+            BeamlessError: the model has no such capacity, or the graph other sizes than it says.
         """
         capacity = self.manifest.capacity if capacity is None else capacity
         frames = self.manifest.sizes["frames"] if frames is None else frames
@@ -127,6 +128,7 @@ class Bundle:
         key = (graph, batch, capacity, frames)
         if key not in self._compiled:
             model = ov.Core().read_model(self.folder / f"{graph}.xml")
+            check_graph(graph, model, self.manifest.sizes, self.manifest.capacity)
             if graph != "encoder" and (batch, capacity) != (1, self.manifest.capacity):
                 model.reshape(step_shapes(model, batch, capacity))
             if graph == "encoder" and frames != self.manifest.sizes["frames"]:
@@ -201,17 +203,16 @@ def read_manifest(folder: Path) -> Manifest:
         if version != FORMAT_VERSION:
             wanted = f"this Beamless reads version {FORMAT_VERSION}"
             raise BeamlessError(
-                f"bundle {folder} is of version {version}; {wanted}; export it again"
+                f"bundle {folder} is of version {version!r:.20}; {wanted}; export it again"
             )
+        check_manifest(content, LEAST_CAPACITY)
         for name in ("suppress_tokens", "begin_suppress_tokens"):
             content[name] = tuple(content[name])
         content["alignment_heads"] = tuple((a, b) for a, b in content["alignment_heads"])
-        manifest = Manifest(**content)
-        if manifest.confidence is not None:
-            Confidence.of(manifest.confidence)
-        return manifest
-    except (ValueError, LookupError, TypeError) as error:
-        raise BeamlessError(f"{file} is damaged ({error}); export the bundle again") from None
+        return Manifest(**content)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise BeamlessError(f"{file} is damaged ({reason}); export the bundle again") from None
 
 
 def file_hash(path: Path) -> str:

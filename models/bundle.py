@@ -200,10 +200,11 @@ def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> B
 
 
 def _is_current(kept: Path) -> bool:
-    """Tell whether a kept bundle is there and has the corrector that comes with Beamless."""
-    if not (kept / "bundle.json").is_file():
+    """Tell whether a kept bundle is there, whole, with the corrector that comes with Beamless."""
+    try:
+        manifest = read_manifest(kept)
+    except BeamlessError:
         return False
-    manifest = read_manifest(kept)
     ours = pretrained(manifest.model["hash"])
     theirs = manifest.corrector["hash"] if manifest.corrector else None
     return theirs == (ours.hash if ours else None)

@@ -66,7 +66,7 @@ def test_two_bundles_of_the_same_parts_have_the_same_hash(tiny_bundle, copied):
 def test_a_bundle_of_another_version_is_refused(copied, version):
     rewrite(copied, format_version=version)
     message = refusal(copied)
-    assert f"of version {version}" in message
+    assert f"of version {version!r}" in message
     assert f"reads version {FORMAT_VERSION}" in message
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.inference.bundle import file_hash
 from beamless.inference.errors import BeamlessError
 
 Family = Literal["shift", "rerank", "dense"]
@@ -32,6 +33,8 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 UNITS: Mapping[str, int] = {"shift": 1024, "rerank": 256, "dense": 64}
 CANDIDATES = 8
 MOST_CANDIDATES = 64
+LARGEST = 1 << 24  # above any size of one
+SHA256 = "sha256"  # what corrector.json calls that of the arrays beside it
 NAMED_SCORES = 7  # those of ``corrector_graphs.scores_of``; K more say which rank it has
 DOUBT_SCORES = 3  # those of ``corrector_graphs.doubt_of``
 
@@ -124,12 +127,16 @@ def check_config(config: CorrectorConfig) -> None:
     """
     family = config.family
     if family not in FAMILIES:
-        raise BeamlessError(f"corrector family {family!r} is none of {', '.join(FAMILIES)}")
+        raise BeamlessError(f"corrector family {family!r:.40} is none of {', '.join(FAMILIES)}")
+    for name, kind in (("model_hash", str), ("gate", bool), ("provenance", Mapping)):
+        if not isinstance(getattr(config, name), kind):
+            raise BeamlessError(f"a corrector's {name} is of another kind than it must be")
     least = {"width": 1, "units": 1, "history": 0, "candidates": 0, "vocabulary": 0}
     for name, bound in least.items():
         size = getattr(config, name)
-        if not isinstance(size, int) or size < bound:
-            raise BeamlessError(f"a corrector's {name} is a whole number from {bound}, not {size}")
+        if not isinstance(size, int) or isinstance(size, bool) or not bound <= size <= LARGEST:
+            told = f"a whole number from {bound}, not {size!s:.40}"
+            raise BeamlessError(f"a corrector's {name} is {told}")
     if family == "rerank" and not 2 <= config.candidates <= MOST_CANDIDATES:
         wanted = f"2 to {MOST_CANDIDATES} candidates"
         raise BeamlessError(f"a rerank corrector takes {wanted}, not {config.candidates}")
@@ -188,38 +195,79 @@ def untrained(config: CorrectorConfig, seed: int = 0) -> Corrector:
 
 
 def save_corrector(corrector: Corrector, folder: Path, half: bool = False) -> None:
-    """Write ``corrector.safetensors``, in float16 if ``half``, and ``corrector.json``."""
+    """Write ``corrector.safetensors``, in float16 if ``half``, and ``corrector.json``.
+
+    The latter names the former's SHA-256, so that the two do not part.
+    """
     dtype = np.float16 if half else np.float32
-    with replaced_atomically(folder / "corrector.safetensors") as temporary:
+    arrays_file = folder / "corrector.safetensors"
+    with replaced_atomically(arrays_file) as temporary:
         save_file(
             {name: np.ascontiguousarray(a, dtype) for name, a in corrector.arrays.items()},
             temporary,
         )
-    text = json.dumps(asdict(corrector.config), indent=2, ensure_ascii=False)
+    content = {**asdict(corrector.config), SHA256: file_hash(arrays_file)}
+    text = json.dumps(content, indent=2, ensure_ascii=False)
     write_text_atomically(folder / "corrector.json", text + "\n")
 
 
 def load_corrector(folder: Path) -> Corrector:
     """Read a corrector's folder.
 
+    One that was written before ``corrector.json`` named the arrays' SHA-256 is read without.
+
     Raises:
-        BeamlessError: a file is missing or damaged, the family is unknown, or its sizes cannot be.
+        BeamlessError: a file is missing, damaged or another's, the family is unknown, or its
+            sizes cannot be.
     """
-    config_file, arrays_file = folder / "corrector.json", folder / "corrector.safetensors"
-    for file in (config_file, arrays_file):
-        if not file.is_file():
-            raise BeamlessError(f"{folder} is not a corrector: it holds no {file.name}")
+    config, digest = _read_config(folder)
+    arrays_file = _file_of(folder, "corrector.safetensors")
+    if digest is not None and file_hash(arrays_file) != digest:
+        raise BeamlessError(
+            f"the corrector in {folder} is damaged: {arrays_file.name} is not the one that its "
+            "corrector.json names; train it again"
+        )
     try:
-        config = CorrectorConfig(**json.loads(config_file.read_text(encoding="utf-8")))
-        arrays = {name: np.asarray(a, np.float32) for name, a in load_file(arrays_file).items()}
-    except Exception as error:  # safetensors and json each raise their own kinds
+        stored = load_file(arrays_file)
+    except Exception as error:  # safetensors raises its own kinds
+        raise BeamlessError(f"the corrector in {folder} is damaged ({error})") from None
+    expected = shapes_of(config)
+    arrays: dict[str, np.ndarray] = {}
+    for name in sorted(expected | stored):
+        array = stored.get(name, np.empty(0))
+        fits = array.dtype in (np.float16, np.float32) and array.shape == expected.get(name)
+        if not fits or not np.isfinite(array).all():
+            raise BeamlessError(
+                f"the corrector in {folder} is damaged (its {name!s:.60}); train it again"
+            )
+        arrays[name] = np.asarray(array, np.float32)
+    return Corrector(config, arrays)
+
+
+def read_config(folder: Path) -> CorrectorConfig:
+    """Read a corrector's ``corrector.json`` alone.
+
+    Raises:
+        BeamlessError: it is missing or damaged, the family is unknown, or its sizes cannot be.
+    """
+    return _read_config(folder)[0]
+
+
+def _read_config(folder: Path) -> tuple[CorrectorConfig, str | None]:
+    """Return the configuration, and the SHA-256 of the arrays where it is named."""
+    file = _file_of(folder, "corrector.json")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        digest = content.pop(SHA256, None)
+        config = CorrectorConfig(**content)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BeamlessError(f"the corrector in {folder} is damaged ({error})") from None
     check_config(config)
-    expected = shapes_of(config)
-    for name in sorted(expected | arrays):
-        array = arrays.get(name, np.empty(0))
-        if array.shape != expected.get(name) or not np.isfinite(array).all():
-            raise BeamlessError(
-                f"the corrector in {folder} is damaged (its {name}); train it again"
-            )
-    return Corrector(config, arrays)
+    return config, digest
+
+
+def _file_of(folder: Path, name: str) -> Path:
+    file = folder / name
+    if not file.is_file():
+        raise BeamlessError(f"{folder} is not a corrector: it holds no {name}")
+    return file

@@ -4,10 +4,9 @@ They lie in ``models/correctors/``, a folder each: a corrector as ``beamless tra
 float16, and a card that says what it was made of.
 """
 
-import json
 from pathlib import Path
 
-from beamless.models.corrector import Corrector, load_corrector
+from beamless.models.corrector import Corrector, load_corrector, read_config
 
 FOLDER = Path(__file__).parent / "correctors"
 
@@ -19,6 +18,6 @@ def pretrained(model_hash: str) -> Corrector | None:
         model_hash: the checkpoint's.
     """
     for file in sorted(FOLDER.glob("*/corrector.json")):
-        if json.loads(file.read_text(encoding="utf-8"))["model_hash"] == model_hash:
+        if read_config(file.parent).model_hash == model_hash:
             return load_corrector(file.parent)
     return None

@@ -1,11 +1,16 @@
 """Correctors as arrays and configuration: saved, read, refused, and the formula of their graph."""
 
 import json
+import math
 from math import erf
 
 import numpy as np
 import openvino as ov
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+from spoilt import spoilt_json
 
 from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import (
@@ -174,3 +179,98 @@ def test_arrays_that_do_not_fit_the_configuration_are_refused(tmp_path, name, ar
     save_corrector(Corrector(CONFIG, arrays), tmp_path)
     with pytest.raises(BeamlessError, match=rf"is damaged \(its {name}\)"):
         load_corrector(tmp_path)
+
+
+def config_edited(folder, **changes):
+    """Save a corrector into a folder, with some entries of its configuration others."""
+    save_corrector(random_corrector(), folder)
+    file = folder / "corrector.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, **changes}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model_hash", 5),
+        ("gate", "yes"),
+        ("provenance", ["seed"]),
+        ("width", True),
+        ("width", "6"),
+        ("history", 1.0),
+        ("units", 10**30),
+        ("units", math.nan),
+        ("family", ["shift"]),
+        ("sha256", 7),
+        ("colour", "green"),
+    ],
+)
+def test_an_entry_of_another_kind_is_one_line(tmp_path, name, value):
+    config_edited(tmp_path, **{name: value})
+    with pytest.raises(BeamlessError) as caught:
+        load_corrector(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "7", '"shift"', "{}", "[" * 100_000])
+def test_json_that_is_no_corrector_is_one_line(tmp_path, text):
+    save_corrector(random_corrector(), tmp_path)
+    (tmp_path / "corrector.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BeamlessError, match="is damaged"):
+        load_corrector(tmp_path)
+
+
+@given(data=st.data())
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_edited_is_refused_in_one_line_or_is_the_same_arrays(tmp_path, data):
+    corrector = random_corrector()
+    save_corrector(corrector, tmp_path)
+    file = tmp_path / "corrector.json"
+    edited = data.draw(spoilt_json(json.loads(file.read_text(encoding="utf-8"))))
+    file.write_text(json.dumps(edited), encoding="utf-8")
+    try:
+        loaded = load_corrector(tmp_path)
+    except BeamlessError as error:
+        assert "\n" not in str(error)
+    else:
+        assert loaded.hash == corrector.hash
+        assert isinstance(dict(loaded.config.provenance), dict)
+        assert loaded.config.model_hash[:12] is not None
+
+
+def test_arrays_of_another_corrector_are_refused(tmp_path):
+    save_corrector(random_corrector(0), tmp_path / "one")
+    save_corrector(random_corrector(1), tmp_path / "other")
+    name = "corrector.safetensors"
+    (tmp_path / "one" / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with pytest.raises(BeamlessError, match=f"{name} is not the one that its corrector.json names"):
+        load_corrector(tmp_path / "one")
+
+
+def test_a_bit_that_fell_over_in_the_arrays_is_noticed(tmp_path):
+    save_corrector(random_corrector(), tmp_path)
+    file = tmp_path / "corrector.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(BeamlessError, match="is damaged"):
+        load_corrector(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64, np.uint8, np.bool_])
+def test_arrays_of_numbers_that_no_training_writes_are_refused(tmp_path, dtype):
+    arrays = {name: array.astype(dtype) for name, array in random_corrector().arrays.items()}
+    config_edited(tmp_path, sha256=None)
+    save_file(arrays, tmp_path / "corrector.safetensors")
+    with pytest.raises(BeamlessError, match=r"is damaged \(its "):
+        load_corrector(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 7, 8, 9, 100, -1])
+def test_arrays_cut_short_are_one_line_without_a_hash_too(tmp_path, kept):
+    config_edited(tmp_path, sha256=None)
+    file = tmp_path / "corrector.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(BeamlessError, match="is damaged") as caught:
+        load_corrector(tmp_path)
+    assert "\n" not in str(caught.value)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from beamless.inference.bundle import file_hash
 from beamless.inference.methods import default_method
 from beamless.models.bundle import open_bundle
 from beamless.models.pretrained import FOLDER, pretrained
@@ -30,6 +31,18 @@ def test_a_kept_bundle_with_another_corrector_is_built_again(tiny):
     content = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**content, "corrector": None}), encoding="utf-8")
     assert open_bundle("tiny.en").manifest.corrector == bundle.manifest.corrector
+
+
+def test_a_kept_bundle_whose_manifest_was_spoilt_is_built_again(tiny):
+    bundle = open_bundle("tiny.en")
+    (bundle.folder / "bundle.json").write_text('{"format_version": 3}', encoding="utf-8")
+    assert open_bundle("tiny.en").manifest.sizes == bundle.manifest.sizes
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_names_the_hash_of_its_arrays(name):
+    content = json.loads((FOLDER / name / "corrector.json").read_text(encoding="utf-8"))
+    assert content["sha256"] == file_hash(FOLDER / name / "corrector.safetensors")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -1,33 +1,48 @@
 """What an evaluation compares, by name: a method, and what is changed about it.
 
 ``beam5``, as ``beamless transcribe --method`` knows it; ``beam5-oracle``, the hypothesis of the
-beam's list with the fewest word errors, which shows how much room there is; ``greedy+eos0.3``, the
-end token ahead by so many nats; ``greedy+repeat1.15``, with this repetition penalty;
-``greedy+free``, without the bound on tokens a second; each of them under another audio context with
-``:short`` or ``:full`` behind it.
+beam's list with the fewest word errors, which shows how much room there is. Changes stand behind:
+
+* ``+eos0.3``: the end token is so many nats ahead; ``+repeat1.15``: with this repetition penalty;
+* ``+free``: without the bound on tokens a second;
+* ``lookahead+margin0.4+depth6+budget32``: when and how far look-ahead looks, in tokens and steps;
+* ``greedy+second1.5``: the second-best token where the entropy is above so many nats;
+* ``knn8+mix0.3+temperature20``: the eight nearest states of a datastore have their say.
+
+``:short`` or ``:full`` at the end sets the audio context.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
+from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV
 from beamless.inference.errors import BeamlessError
+from beamless.inference.greedy import Greedy
 from beamless.inference.hypothesis import Hypothesis
-from beamless.inference.methods import Method
+from beamless.inference.lookahead import LookaheadOptions
+from beamless.inference.methods import ChooserMethod, Method, method_of
 from beamless.inference.options import AudioContext
 from beamless.inference.sampling import TokenOptions
-
-ORACLE = "-oracle"
-Decoding = tuple[str, TokenOptions, AudioContext, bool]
-"""A method, how tokens are chosen, the audio context, and whether a budget bounds it."""
+from beamless.training.baselines import (
+    ByRule,
+    Neighbours,
+    read_datastore,
+    second_where_unsure,
+    with_neighbours,
+)
 
 _NAME = re.compile(
     r"(?P<method>[a-z]+(?:-lookahead)?\d*)(?P<oracle>-oracle)?"
-    r"(?:\+eos(?P<eos>\d+(?:\.\d+)?))?(?:\+repeat(?P<repeat>\d+(?:\.\d+)?))?"
-    r"(?P<free>\+free)?(?::(?P<context>short|full))?"
+    r"(?P<changes>(?:\+[a-z]+(?:\d+(?:\.\d+)?)?)*)(?::(?P<context>short|full))?"
 )
+_CHANGE = re.compile(r"\+([a-z]+)((?:\d+(?:\.\d+)?)?)")
+_AHEAD = {"margin": float, "depth": int, "budget": int}
+_NEAR = {"mix": float, "temperature": float}
+_TOKENS = {"eos": "eos_boost", "repeat": "repetition_penalty"}
 
 
 @dataclass(frozen=True)
@@ -36,11 +51,14 @@ class Contender:
 
     Attributes:
         name: as it was asked for.
-        method: as ``inference.methods`` names it.
+        method: as ``inference.methods`` names it, or knn.
         options: how tokens are chosen.
         audio_context: how much the encoder sees.
-        bounded: stop a window that takes more tokens than can be said in its time.
         oracle: take the hypothesis with the fewest errors instead of the best one.
+        bounded: stop a window that takes more tokens than can be said in its time.
+        ahead: when and how far look-ahead looks, if not as usual.
+        second: entropy in nats above which the second-best token is taken.
+        neighbours: how a datastore is asked.
     """
 
     name: str
@@ -49,31 +67,101 @@ class Contender:
     audio_context: AudioContext
     oracle: bool
     bounded: bool = True
+    ahead: LookaheadOptions | None = None
+    second: float | None = None
+    neighbours: Neighbours | None = None
 
     @property
-    def decoding(self) -> Decoding:
+    def decoding(self) -> "Contender":
         """What is decoded, whichever hypothesis is then chosen."""
-        return self.method, self.options, self.audio_context, self.bounded
+        return replace(self, name="", oracle=False)
 
 
 def contender(name: str, audio_context: AudioContext) -> Contender:
     """Read a name; ``audio_context`` is for those that name none.
 
     Raises:
-        BeamlessError: it cannot be read, or an oracle is asked of a method without a list.
+        BeamlessError: it cannot be read, or a change is asked of a method that does not know it.
     """
     found = _NAME.fullmatch(name)
     if found is None:
-        known = "a method and its changes: beam5 with +eos0.3, +repeat1.1, +free, -oracle or :full"
-        raise BeamlessError(f"{name!r} cannot be evaluated; a name is {known}")
+        raise _unknown(name)
     method = "beam5" if found["method"] == "beam" else found["method"]
     if found["oracle"] and not method.startswith("beam"):
         raise BeamlessError(f"{name}: only a beam has a list for an oracle to choose from")
-    options = TokenOptions(
-        eos_boost=float(found["eos"] or 0), repetition_penalty=float(found["repeat"] or 1)
-    )
     context = cast(AudioContext, found["context"] or audio_context)
-    return Contender(name, method, options, context, bool(found["oracle"]), not found["free"])
+    given = dict(_CHANGE.findall(found["changes"]))
+    one = Contender(name, method, TokenOptions(), context, bool(found["oracle"]))
+    near = re.fullmatch(r"knn(\d+)", method)
+    try:
+        if near:
+            own = {what: kind(given.pop(what)) for what, kind in _NEAR.items() if what in given}
+            one = replace(one, method="knn", neighbours=Neighbours(int(near[1]), **own))
+        elif method.endswith("lookahead"):
+            one = replace(one, ahead=_ahead(given))
+        elif method == "greedy" and "second" in given:
+            one = replace(one, second=float(given.pop("second")))
+        if one.second is None and not near:
+            one = replace(one, options=_options(given))
+        if given.get("free") == "":
+            del given["free"]
+            one = replace(one, bounded=False)
+    except ValueError:
+        raise _unknown(name) from None
+    if given:
+        raise _unknown(name)
+    return one
+
+
+def _ahead(given: dict[str, str]) -> LookaheadOptions | None:
+    own: dict[str, Any] = {
+        what: kind(given.pop(what)) for what, kind in _AHEAD.items() if what in given
+    }
+    return LookaheadOptions(**own) if own else None
+
+
+def _options(given: dict[str, str]) -> TokenOptions:
+    own = {field: float(given.pop(what)) for what, field in _TOKENS.items() if what in given}
+    return TokenOptions(**own)  # type: ignore[arg-type]
+
+
+def _unknown(name: str) -> BeamlessError:
+    return BeamlessError(
+        f"{name!r} cannot be evaluated; a name is a method and its changes: beam5 with +eos0.3, "
+        "+repeat1.1, +free, -oracle or :full, lookahead+margin0.4, greedy+second1.5, knn8+mix0.3"
+    )
+
+
+def open_contenders(
+    bundle: Bundle, contenders: Sequence[Contender], datastore: Sequence[Path] = ()
+) -> Mapping[Contender, Method]:
+    """Compile what contenders need, each graph once; the keys are their decodings.
+
+    Raises:
+        BeamlessError: a method is unknown, the bundle has no corrector for it, or the datastore
+            that knn needs is missing or of another model.
+    """
+    compiled = {name: method_of(bundle, name) for name in {_compiled_as(c) for c in contenders}}
+    store = None
+    opened: dict[Contender, Method] = {}
+    for one in {c.decoding for c in contenders}:
+        method = compiled[_compiled_as(one)]
+        chooser = method.chooser if isinstance(method, ChooserMethod) else None
+        end = bundle.tokenizer.end
+        if one.ahead and chooser:
+            method = ChooserMethod(chooser, end, one.ahead)
+        elif one.second is not None and isinstance(chooser, Greedy):
+            method = ChooserMethod(ByRule(chooser, bundle, second_where_unsure(one.second)), end)
+        elif one.neighbours and isinstance(chooser, Greedy):
+            store = store or read_datastore(datastore, bundle.manifest.model["hash"])
+            rule = with_neighbours(store, one.neighbours)
+            method = ChooserMethod(ByRule(chooser, bundle, rule), end)
+        opened[one] = method
+    return opened
+
+
+def _compiled_as(one: Contender) -> str:
+    return "greedy" if one.method == "knn" else one.method
 
 
 def decode(

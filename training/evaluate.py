@@ -1,7 +1,7 @@
 """``beamless evaluate``: every method on the same utterances, in one run, on one device."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
-from beamless.inference.methods import method_of
+from beamless.inference.methods import Method
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
 from beamless.inference.timing import timed
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
-from beamless.training.contenders import Contender, Decoding, contender, decode
+from beamless.training.contenders import Contender, contender, decode, open_contenders
 from beamless.training.report import Row, Run, print_report
 from beamless.training.report_files import write_report
 
@@ -35,6 +35,7 @@ def evaluate(
     language: str = "en",
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     device: str = "CPU",
+    datastore: list[Path] = [],  # noqa: B006
     out: Path | None = None,
 ) -> None:
     """Decode corpora with each method and report word errors, decoder steps and time.
@@ -45,11 +46,15 @@ def evaluate(
         methods: as transcribe knows them; greedy, corrected (where the bundle has a corrector),
             lookahead and beam5 by default. beam5-oracle takes the best of the beam's list;
             +eos0.3 or +repeat1.15 behind a name boosts the end token or penalises repetition;
-            :short or :full behind all sets the audio context.
+            lookahead+margin0.4+depth6+budget32 looks at other places, and as far as it says;
+            greedy+second1.5 takes the second-best token where the entropy is above 1.5 nats, and
+            knn8+mix0.3+temperature20 asks the datastore; :short or :full behind all sets the
+            audio context.
         limit: only so many utterances of each corpus, spread by a hash of their ids.
         language: what is spoken.
         audio_context: short or full, for methods that name none.
         device: an OpenVINO device.
+        datastore: traces in which knn looks up states like the one at hand.
         out: a folder for report.json, report.md, report.png and utterances.csv; a stopped run goes
             on from there.
     """
@@ -70,13 +75,15 @@ def evaluate(
         limit=limit,
         parity=passed,
         audio_context=audio_context,
+        datastore=tuple(folder.name for folder in datastore),
     )
     kept = _open_out(out, run) if out else None
+    opened_as = open_contenders(opened, contenders, datastore)
     rows = _rows_of(kept) if kept else []
     done = {(row.corpus, row.id) for row in rows}
     left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
     with progress("utterances", len(left)) as advance:
-        for new in decode_all(opened, contenders, language, left):
+        for new in decode_all(opened, contenders, opened_as, language, left):
             rows += new
             if kept:
                 with kept.open("a", encoding="utf-8", newline="\n") as file:
@@ -94,6 +101,7 @@ def evaluate(
 def decode_all(
     bundle: Bundle,
     contenders: Sequence[Contender],
+    methods: Mapping[Contender, Method],
     language: str,
     work: Sequence[tuple[str, Utterance]],
 ) -> Iterator[list[Row]]:
@@ -106,7 +114,6 @@ def decode_all(
     encoder = WindowEncoder(bundle)
     contexts = {one.audio_context for one in contenders}
     encoder.prepare(contexts)
-    methods = {name: method_of(bundle, name) for name in {one.method for one in contenders}}
     for corpus, utterance in work:
         samples = load_audio(utterance.audio)
         if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
@@ -116,11 +123,11 @@ def decode_all(
         budget = budget_for(samples, language, None)
         encoded = {context: timed(encoder, samples, context) for context in contexts}
         rows = []
-        lists: dict[Decoding, tuple[list[Hypothesis], float]] = {}
+        lists: dict[Contender, tuple[list[Hypothesis], float]] = {}
         for one in contenders:
             cross_kv, encoding = encoded[one.audio_context]
             if one.decoding not in lists:
-                work_of = (one, methods[one.method], cross_kv, prompt, budget)
+                work_of = (one, methods[one.decoding], cross_kv, prompt, budget)
                 lists[one.decoding] = timed(decode, *work_of)
             found, decoding = lists[one.decoding]
             found = found if one.oracle else found[:1]

@@ -25,7 +25,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Run:
-    """What was run on what; ``parity`` tells whether the bundle had passed the gate by then."""
+    """What was run on what.
+
+    ``parity`` tells whether the bundle had passed the gate by then; ``datastore`` holds the names
+    of the traces that kNN looked its neighbours up in.
+    """
 
     model: str
     bundle_hash: str
@@ -36,6 +40,7 @@ class Run:
     limit: int | None
     parity: bool
     audio_context: str = "full"
+    datastore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

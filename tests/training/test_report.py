@@ -63,13 +63,48 @@ def test_a_contender_may_change_how_tokens_are_chosen():
     assert contender("greedy", "full").options.plain
 
 
+def test_a_contender_may_look_ahead_elsewhere_and_further():
+    one = contender("lookahead+margin0.4+depth6+budget32:full", "short")
+    assert (one.ahead.margin, one.ahead.depth, one.ahead.budget) == (0.4, 6, 32)
+    assert contender("lookahead", "short").ahead is None
+    assert contender("greedy-lookahead+margin1", "short").ahead.margin == 1
+
+
+def test_a_contender_may_be_a_baseline():
+    assert contender("greedy+second1.5", "short").second == 1.5
+    near = contender("knn16+mix0.5+temperature20", "short").neighbours
+    assert (near.count, near.mix, near.temperature) == (16, 0.5, 20)
+
+
+def test_contenders_that_decode_alike_are_decoded_once():
+    list_of = [contender(name, "short").decoding for name in ("beam5", "beam5-oracle")]
+    assert list_of[0] == list_of[1]
+    others = [contender(f"lookahead+margin{m}", "short").decoding for m in ("0.4", "0.6")]
+    assert others[0] != others[1]
+
+
 def test_an_oracle_needs_a_list():
     assert contender("beam5-oracle", "short").oracle
     with pytest.raises(BeamlessError, match="only a beam has a list"):
         contender("greedy-oracle", "short")
 
 
-@pytest.mark.parametrize("name", ["", "beam5:half", "greedy+eos", "greedy+loud1", "beam 5"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "beam5:half",
+        "greedy+eos",
+        "greedy+loud1",
+        "beam 5",
+        "beam5+margin0.4",
+        "lookahead+depth1.5",
+        "corrected+second1",
+        "knn4+second1",
+        "greedy+free1",
+        "greedy+eos1..2",
+    ],
+)
 def test_a_name_that_means_nothing_is_refused(name):
     with pytest.raises(BeamlessError, match="cannot be evaluated"):
         contender(name, "short")

@@ -52,7 +52,7 @@ def test_types_hold_in_the_layout_that_is_installed(tmp_path):
 )
 def test_production_never_imports_torch(command):
     program = (
-        "import sys; from beamless import __main__ as m, Transcriber, load\n"
+        "import sys; from beamless import command_line as m, Transcriber, load\n"
         f"m.load_command({command!r}) if {command!r} in m.COMMANDS else m.run([{command!r}])\n"
         "heavy = {'torch', 'transformers', 'lightning', 'datasets', 'piper'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -69,7 +69,7 @@ def test_a_checkout_runs_from_its_own_folder_whatever_is_installed():
 
 def test_every_command_in_the_table_exists_and_documents_each_option():
     program = (
-        "from beamless import __main__ as m\n"
+        "from beamless import command_line as m\n"
         "for name in m.COMMANDS:\n"
         "    m.build_parser(m.load_command(name), name).format_help()\n"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from beamless.__main__ import run
+from beamless.command_line import run
 from beamless.inference.errors import BeamlessError
 
 

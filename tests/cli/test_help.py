@@ -2,7 +2,7 @@
 
 import pytest
 
-from beamless import __main__ as front
+from beamless import command_line as front
 from beamless.inference.errors import BeamlessError
 
 DARK = "no-such-model"  # whoever loads it fails with its name

@@ -12,7 +12,7 @@ import pytest
 import soundfile as sf
 import soxr
 
-from beamless.__main__ import run
+from beamless.command_line import run
 from beamless.inference import audio_files
 from beamless.inference.bundle import load_bundle
 from beamless.inference.errors import BeamlessError

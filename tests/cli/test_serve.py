@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from beamless.__main__ import run
+from beamless.command_line import run
 from beamless.inference.errors import BeamlessError
 
 

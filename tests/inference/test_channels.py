@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from beamless.__main__ import run
+from beamless.command_line import run
 from beamless.inference.audio import audio_blocks, load_channels
 from beamless.inference.channels import speakers, transcribe_channels
 from beamless.inference.transcribe import Transcriber

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from beamless.__main__ import run
+from beamless.command_line import run
 from beamless.inference import devices
 from beamless.inference.bundle import load_bundle
 from beamless.inference.devices import NPU_ON_CPU, compile_model, has_plugin

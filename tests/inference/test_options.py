@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamless.__main__ import build_parser, load_command, regroup, run
+from beamless.command_line import build_parser, load_command, regroup, run
 from beamless.inference.errors import BeamlessError
 from beamless.inference.longform import LongForm
 from beamless.inference.options import DecodingOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beamless.__main__ import run as command
+from beamless.command_line import run as command
 from beamless.data_gen.corpora import read_corpus
 from beamless.inference.errors import BeamlessError
 from beamless.training.bench import implementation

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from beamless.__main__ import build_parser, load_command
+from beamless.command_line import build_parser, load_command
 from beamless.inference.errors import BeamlessError
 from beamless.training import rounds as recipes
 from beamless.training.rounds import names_of, rounds

@@ -1,0 +1,215 @@
+"""The command line: one table from command to function; its signature is its options."""
+
+import inspect
+import os
+import sys
+from argparse import ArgumentError
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any, cast, get_args, get_origin, get_type_hints
+
+import docstring_parser
+from jsonargparse import ActionYesNo, ArgumentParser
+
+from beamless import __version__
+from beamless.help_format import PlainHelp
+from beamless.inference.errors import BeamlessError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
+    "transcribe": ("beamless.transcribe:transcribe", "recordings to text"),
+    "listen": ("beamless.listen:listen", "speech to text while it is spoken"),
+    "serve": ("beamless.serve:serve", "an OpenAI-compatible server, and a page to try it"),
+    "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
+    "texts": ("beamless.data_gen.texts:texts", "sentences to be spoken, from many sources"),
+    "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
+    "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
+    "mix": ("beamless.data_gen.mix:mix", "voices and recordings, augmented, to one corpus"),
+    "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),
+    "collect": ("beamless.data_gen.collect:collect", "a corpus to traces"),
+    "rollout": ("beamless.data_gen.rollout:rollout", "free decoding to on-policy traces"),
+    "traces": ("beamless.data_gen.trace_info:traces", "what a folder of traces holds"),
+    "train": ("beamless.training.fit:train", "traces to a corrector"),
+    "rounds": ("beamless.training.rounds:rounds", "corpora to a corrected bundle, by a recipe"),
+    "corrector": (
+        "beamless.models.corrector_info:corrector",
+        "what a corrector is and costs a step",
+    ),
+    "adapt": ("beamless.training.adapt:adapt", "names and terms to a corrector that knows them"),
+    "export": ("beamless.models.export:export", "a model and a corrector to a bundle"),
+    "calibrate": (
+        "beamless.training.calibrate:calibrate",
+        "confidence that means something, into a bundle",
+    ),
+    "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
+    "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),
+}
+
+
+def load_command(name: str) -> Callable[..., Any]:
+    """Import the function behind a command; nothing else of the project is imported."""
+    module, function = COMMANDS[name][0].split(":")
+    loaded: Callable[..., Any] = getattr(import_module(module), function)
+    return loaded
+
+
+def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
+    """Make a command's parser from its signature; required parameters are positional.
+
+    A parameter typed ``list[...]`` takes several values, as in ``--targets beam best``; one
+    typed ``bool`` is a switch; each field of one typed as a dataclass is an option.
+    """
+    documentation = docstring_parser.parse(inspect.getdoc(function) or "")
+    texts = {param.arg_name: param.description for param in documentation.params}
+    hints = get_type_hints(function)
+    parameters = inspect.signature(function).parameters
+    own = [n for n in parameters if item_type(hints[n]) is not None or hints[n] is bool]
+    grouped = [n for n in parameters if is_dataclass(hints[n])]
+    parser = ArgumentParser(
+        prog=prog,
+        description=documentation.short_description,
+        exit_on_error=False,
+        formatter_class=PlainHelp,
+    )
+    parser.add_argument("--config", action="config", help="a YAML file with any of these options")
+    leading = own[:1] if own and next(iter(parameters)) == own[0] else []
+    for name in leading:
+        add_own(parser, parameters[name], hints[name], texts.get(name))
+    parser.add_function_arguments(function, as_positional=True, skip={*own, *grouped})
+    for name in own[len(leading) :]:
+        add_own(parser, parameters[name], hints[name], texts.get(name))
+    for name in grouped:
+        add_fields(parser, hints[name])
+    return parser
+
+
+def add_fields(parser: ArgumentParser, group: type) -> None:
+    """Add an option for each field of a dataclass; its docstring says what they are."""
+    documentation = docstring_parser.parse(inspect.getdoc(group) or "")
+    texts = {param.arg_name: param.description for param in documentation.params}
+    hints = get_type_hints(group)
+    for each in fields(group):
+        hint, flag, text = hints[each.name], "--" + each.name, texts.get(each.name)
+        if hint in (bool, bool | None):
+            parser.add_argument(flag, action=ActionYesNo, default=each.default, help=text)
+        elif get_origin(hint) is tuple:
+            default, kind = list(getattr(group, each.name)), get_args(hint)[0]
+            parser.add_argument(flag, type=kind, nargs="+", default=default, help=text)
+        else:
+            parser.add_argument(flag, type=hint, default=each.default, help=text)
+
+
+def regroup(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Put the values of a dataclass's fields together, as the function takes them.
+
+    Raises:
+        BeamlessError: a value is none that the dataclass takes.
+    """
+    for name, hint in get_type_hints(function).items():
+        if is_dataclass(hint):
+            inside = {each.name: values.pop(each.name) for each in fields(hint)}
+            values[name] = cast(type, hint)(**inside)
+    return values
+
+
+def item_type(hint: Any) -> Any:  # noqa: ANN401 - types are values here
+    """Return X of ``list[X]`` or ``list[X] | None``; None of anything else."""
+    for kind in (hint, *get_args(hint)):
+        if get_origin(kind) is list:
+            return get_args(kind)[0]
+    return None
+
+
+def add_own(
+    parser: ArgumentParser,
+    parameter: inspect.Parameter,
+    hint: Any,  # noqa: ANN401
+    text: str | None,
+) -> None:
+    """Add a parameter that takes several values, or is a switch."""
+    if hint is bool:
+        flag, default = "--" + parameter.name, parameter.default
+        parser.add_argument(flag, action=ActionYesNo, default=default, help=text)
+        return
+    kind = item_type(hint)
+    if parameter.default is inspect.Parameter.empty:
+        parser.add_argument(parameter.name, type=kind, nargs="+", help=text)
+    else:
+        flag, default = "--" + parameter.name, parameter.default
+        parser.add_argument(flag, type=kind, nargs="+", default=default, help=text)
+
+
+def with_underscores(argument: str) -> str:
+    """Let options be written ``--beam-size`` as well as ``--beam_size``."""
+    if not argument.startswith("--"):
+        return argument
+    name, equals, value = argument.partition("=")
+    return "--" + name[2:].replace("-", "_") + equals + value
+
+
+def usage() -> str:
+    """Return the list of commands."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    return "\n".join(["usage: beamless COMMAND [options]", "", *lines, ""])
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code.
+
+    Raises:
+        BeamlessError: the command or its options are wrong, or the command says so.
+    """
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.stdout.write(usage())
+        return 0
+    command, rest = arguments[0], arguments[1:]
+    if command == "--version":
+        sys.stdout.write(f"beamless {__version__}\n")
+        return 0
+    if command not in COMMANDS:
+        raise BeamlessError(f"there is no command {command!r}; 'beamless --help' lists them")
+    for argument in rest:
+        if not argument.isascii() and any("\ud800" <= sign <= "\udfff" for sign in argument):
+            raise BeamlessError(f"the name {argument} is not UTF-8; rename it")
+    function = load_command(command)
+    parser = build_parser(function, f"beamless {command}")
+    try:
+        options = parser.parse_args([with_underscores(argument) for argument in rest])
+    except ArgumentError as error:
+        reason = " ".join(str(error).split())
+        raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
+    except UnicodeDecodeError:
+        raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
+    values = parser.instantiate(options).as_dict()
+    values.pop("config", None)
+    try:
+        return int(function(**regroup(function, values)) or 0)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        raise BeamlessError(f"{place}{error.strerror or error}; choose another place") from error
+
+
+def answer(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; bad input is one line on standard error.
+
+    What cannot be shown as UTF-8, as the bytes of some file names cannot, is shown escaped. Where
+    nobody reads standard output any more, as behind ``| head``, the command ends without a word.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        code = run(arguments)
+        sys.stdout.flush()
+        return code
+    except BeamlessError as error:
+        sys.stderr.write(f"beamless: {' '.join(str(error).splitlines())}\n")
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 1

@@ -17,5 +17,9 @@ def spread(utterances: Sequence[Utterance], limit: int | None) -> list[Utterance
         BeamlessError: the limit leaves nothing.
     """
     require_positive(limit=limit)
-    ordered = sorted(utterances, key=lambda u: hashlib.sha256(u.id.encode()).digest())
-    return ordered[:limit]
+    return sorted(utterances, key=lambda utterance: place(utterance.id))[:limit]
+
+
+def place(identifier: str) -> bytes:
+    """Return what utterances are ordered by: a hash of the id."""
+    return hashlib.sha256(identifier.encode()).digest()

@@ -2,14 +2,14 @@
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beamless.data_gen.traces import Policy, TargetKind
+from beamless.data_gen.traces import Policy, Steps, TargetKind
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import locked
@@ -24,13 +24,15 @@ from beamless.models.corrector import (
 )
 from beamless.models.parity_record import require_parity
 from beamless.models.whisper import Checkpoint, load_checkpoint
-from beamless.training.fitting import Fitting
+from beamless.training.fitting import Fitting, Objective
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
     from beamless.training.decoded import DecodedErrors
+    from beamless.training.lists import ListsDataset
     from beamless.training.module import CorrectorModule
+    from beamless.training.steps import StepsDataset
 
 PLAIN = Fitting()
 
@@ -42,6 +44,7 @@ def train(
     model: str | None = None,
     targets: list[TargetKind] = ["best"],  # noqa: B006
     policies: list[Policy] = ["teacher_forced"],  # noqa: B006
+    limit: int | None = None,
     dev: list[Path] = [],  # noqa: B006
     dev_limit: int | None = 100,
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
@@ -58,6 +61,7 @@ def train(
         model: the model's name, if it is no longer known under the one in the traces.
         targets: what to learn from, any of those collected.
         policies: teacher_forced, on_policy, or both.
+        limit: only so many utterances of each folder, those that collect takes first.
         dev: corpora of other speakers: the epoch after which these are decoded with the fewest
             word errors is kept, instead of the last.
         dev_limit: only so many utterances of each.
@@ -70,44 +74,26 @@ def train(
     import torch
 
     from beamless.training.decoded import DecodedErrors, read_dev_set
-    from beamless.training.module import CorrectorModule
-    from beamless.training.networks import load_arrays
-    from beamless.training.steps import (
-        StepsDataset,
-        concatenate,
-        read_training_steps,
-        require_candidates,
-    )
+    from beamless.training.steps import read_training_steps, require_candidates
 
+    require_objective(fitting.objective, targets)
     _silence_lightning()
     given = {name: _plain(value) for name, value in locals().items() if name in _RECIPE}
     recipe = {**given, **asdict(fitting)}
-    parts, traced_model, model_hash = read_training_steps(traces, targets, policies)
+    parts, traced_model, model_hash = read_training_steps(traces, targets, policies, limit)
     checkpoint = load_checkpoint(model or traced_model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
     config = _config(checkpoint, fitting)
     require_candidates(parts, config.candidates)
     _open_folder(out, recipe)
-    data = StepsDataset(concatenate(parts), fitting.history)
+    data = _dataset(parts, fitting)
     torch.manual_seed(fitting.seed)
-    module = CorrectorModule(
-        checkpoint,
-        config,
-        learning_rate=fitting.learning_rate,
-        weight_decay=fitting.weight_decay,
-        dropout=fitting.dropout,
-        kl_weight=fitting.kl_weight,
-        seed=fitting.seed,
-    )
-    if start is not None:
-        load_arrays(module.network, arrays_to_start_from(start, config))
+    module = _module(checkpoint, config, fitting, start)
     watched = None
     if dev_traces is not None:
         dev_parts, _, _ = read_training_steps([dev_traces], targets, policies)
-        watched = StepsDataset(concatenate(dev_parts), fitting.history).loader(
-            fitting.batch_size, False, fitting.seed
-        )
+        watched = _dataset(dev_parts, fitting).loader(fitting.batch_size, False, fitting.seed)
     judge = None
     if dev:
         bundle = open_bundle(model or traced_model)
@@ -116,7 +102,7 @@ def train(
         judge = DecodedErrors(dev_set, checkpoint)
     agreeing = float(data.agrees.float().mean())
     console().print(
-        f"{len(data)} steps, {1 - agreeing:.1%} of which greedy misses; "
+        f"{len(data.agrees)} steps, {1 - agreeing:.1%} of which greedy misses; "
         f"{sum(p.numel() for p in module.network.parameters()):,} parameters"
     )
     if agreeing == 1:
@@ -124,7 +110,7 @@ def train(
     loader = data.loader(fitting.batch_size, True, fitting.seed)
     with locked(out):
         dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
-    figures = {"steps": len(data), **({} if dev_wer is None else {"dev_wer": dev_wer})}
+    figures = {"steps": len(data.agrees), **({} if dev_wer is None else {"dev_wer": dev_wer})}
     _save(module, out, {**recipe, **figures})
 
 
@@ -132,6 +118,7 @@ _RECIPE = (
     "traces",
     "targets",
     "policies",
+    "limit",
     "dev",
     "dev_limit",
     "audio_context",
@@ -139,6 +126,50 @@ _RECIPE = (
     "dev_traces",
     "start",
 )
+
+
+def require_objective(objective: Objective, targets: Sequence[TargetKind]) -> None:
+    """Refuse an objective that has nothing to do with the targets.
+
+    Raises:
+        BeamlessError: mwer without lists, or lists for anything else.
+    """
+    if objective == "mwer" and [*targets] != ["list"]:
+        raise BeamlessError("the objective mwer learns from lists alone; take --targets list")
+    if objective != "mwer" and "list" in targets:
+        raise BeamlessError("a list holds wrong texts too; it is for --objective mwer")
+
+
+def _dataset(parts: Sequence[Steps], fitting: Fitting) -> "StepsDataset | ListsDataset":
+    from beamless.training.lists import ListsDataset
+    from beamless.training.steps import StepsDataset, concatenate
+
+    kind = ListsDataset if fitting.objective == "mwer" else StepsDataset
+    return kind(concatenate(parts), fitting.history)
+
+
+def _module(
+    checkpoint: Checkpoint, config: CorrectorConfig, fitting: Fitting, start: Path | None
+) -> "CorrectorModule":
+    """Make what is trained, untrained or as the corrector in ``start`` has it."""
+    from beamless.training.module import CorrectorModule
+    from beamless.training.mwer import MwerModule
+    from beamless.training.networks import load_arrays
+
+    options: dict[str, Any] = {
+        "learning_rate": fitting.learning_rate,
+        "weight_decay": fitting.weight_decay,
+        "dropout": fitting.dropout,
+        "kl_weight": fitting.kl_weight,
+        "seed": fitting.seed,
+    }
+    if fitting.objective == "mwer":
+        options["cross_entropy_weight"] = fitting.cross_entropy_weight
+    kind = MwerModule if fitting.objective == "mwer" else CorrectorModule
+    module = kind(checkpoint, config, **options)
+    if start is not None:
+        load_arrays(module.network, arrays_to_start_from(start, config))
+    return module
 
 
 def _config(checkpoint: Checkpoint, fitting: Fitting) -> CorrectorConfig:

@@ -1,9 +1,12 @@
 """What a training is set to: the options of ``train`` that ``rounds`` and recipes share."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from beamless.inference.counts import require_positive
 from beamless.models.corrector import CANDIDATES, Family
+
+Objective = Literal["cross_entropy", "mwer"]
 
 
 @dataclass(frozen=True)
@@ -17,12 +20,16 @@ class Fitting:
         units: its hidden units; 1024 of shift, 256 of rerank and 64 of dense if not given.
         candidates: how many of the likeliest tokens rerank judges.
         gate: let it tell too how likely its choice is wrong, at each step.
+        objective: cross_entropy, of the targets' tokens; or mwer, the word errors expected over
+            the beam's list, for traces towards the target list.
         epochs: times through all traces.
-        batch_size: steps in a batch.
+        batch_size: steps in a batch; with mwer, of whole utterances, about so many.
         learning_rate: of AdamW, at the start.
         weight_decay: of AdamW.
         dropout: on the network's input and hidden units.
         kl_weight: pull towards the base model where it agrees with the target.
+        cross_entropy_weight: with mwer, how much the cross-entropy of the list's best hypothesis
+            counts beside a word error.
         seed: of weights and order; the same seed gives the same corrector.
     """
 
@@ -31,12 +38,14 @@ class Fitting:
     units: int | None = None
     candidates: int = CANDIDATES
     gate: bool = False
+    objective: Objective = "cross_entropy"
     epochs: int = 3
     batch_size: int = 256
     learning_rate: float = 5e-4
     weight_decay: float = 0.01
     dropout: float = 0.1
     kl_weight: float = 0.3
+    cross_entropy_weight: float = 0.01
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ class CorrectorModule(lightning.LightningModule):
     ) -> None:
         super().__init__()
         self.network = network_of(config, dropout, seed)
-        self._rate, self._decay, self._kl_weight = learning_rate, weight_decay, kl_weight
+        self._rate, self._decay, self.kl_weight = learning_rate, weight_decay, kl_weight
         self._seed = seed
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
         self.register_buffer("embedding", torch.from_numpy(embedding), persistent=False)
@@ -85,7 +85,7 @@ class CorrectorModule(lightning.LightningModule):
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """Lightning's hook."""
         corrected, base, targets, doubt = self(batch)
-        loss = correction_loss(corrected, base, targets, batch.agrees, self._kl_weight)
+        loss = correction_loss(corrected, base, targets, batch.agrees, self.kl_weight)
         if doubt is not None:
             loss = loss + DOUBT_WEIGHT * doubt_loss(doubt, is_right(corrected, targets))
         self.log("loss", loss, prog_bar=True, batch_size=len(batch.targets))
@@ -95,7 +95,7 @@ class CorrectorModule(lightning.LightningModule):
         """Log the loss and how many differing steps are fixed and agreeing ones harmed."""
         size = len(batch.targets)
         corrected, base, targets, doubt = self(batch)
-        loss = correction_loss(corrected, base, targets, batch.agrees, self._kl_weight)
+        loss = correction_loss(corrected, base, targets, batch.agrees, self.kl_weight)
         right = is_right(corrected, targets)
         if doubt is not None:
             self.log("doubt_loss", doubt_loss(doubt, right), prog_bar=True, batch_size=size)

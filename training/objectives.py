@@ -1,6 +1,7 @@
 """What a corrector is trained to do: say the target's token, and leave the base model alone.
 
-Symbols: N steps, V vocabulary.
+Or to make few word errors on average over a beam's list. Symbols: N steps, V vocabulary, U
+utterances, B the longest of their lists, H hypotheses in all.
 """
 
 import torch
@@ -39,3 +40,33 @@ def divergence(base: Tensor, corrected: Tensor) -> Tensor:
     finite = torch.isfinite(base)
     difference = torch.where(finite, base - corrected, torch.zeros_like(base))
     return (base.exp() * difference).sum(dim=1)
+
+
+def expected_errors(logprobs: Tensor, members: Tensor, errors: Tensor) -> Tensor:
+    """Return the word errors expected of each list, above those of its mean hypothesis, as [U].
+
+    The probabilities of a list's hypotheses are taken to add up to one (minimum word error rate
+    training over N-best lists: Prabhavalkar et al. 2018, arXiv 1712.01818).
+
+    Args:
+        logprobs: of each whole hypothesis, [H].
+        members: which hypotheses stand in each list [U, B], filled up with -1.
+        errors: their word errors, [U, B].
+    """
+    there = members >= 0
+    scores = logprobs[members.clamp(min=0)].masked_fill(~there, -torch.inf)
+    mean = (errors * there).sum(dim=1, keepdim=True) / there.sum(dim=1, keepdim=True)
+    return (torch.softmax(scores, dim=1) * (errors - mean)).sum(dim=1)
+
+
+def hypothesis_logprobs(logits: Tensor, targets: Tensor, hypothesis: Tensor, count: int) -> Tensor:
+    """Add up the log-probabilities of each hypothesis's tokens, as [H].
+
+    Args:
+        logits: corrected logits [N, V].
+        targets: the hypothesis's own token of each step [N, A], first of its row.
+        hypothesis: which one a step is of, [N].
+        count: H.
+    """
+    chosen = functional.log_softmax(logits, dim=1).gather(1, targets[:, :1])[:, 0]
+    return logits.new_zeros(count).index_add(0, hypothesis, chosen)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from beamless.data_gen.subset import place
 from beamless.data_gen.traces import Steps, padded, read_recipe, read_steps
+from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 
 
@@ -104,9 +106,12 @@ class Shuffled(Sampler[int]):
 
 
 def read_training_steps(
-    folders: Sequence[Path], targets: Sequence[str], policies: Sequence[str]
+    folders: Sequence[Path],
+    targets: Sequence[str],
+    policies: Sequence[str],
+    limit: int | None = None,
 ) -> tuple[list[Steps], str, str]:
-    """Read the traces of several folders.
+    """Read the traces of several folders; of each, those of at most ``limit`` utterances.
 
     Returns:
         Each folder's steps, and the name and the hash of the one model that made them.
@@ -118,8 +123,30 @@ def read_training_steps(
     if len({recipe.model_hash for recipe in recipes}) != 1:
         named = ", ".join(f"{f} ({r.model})" for f, r in zip(folders, recipes, strict=True))
         raise BeamlessError(f"these traces come from different models: {named}")
-    steps = [read_steps(folder, targets, policies) for folder in folders]
+    require_positive(limit=limit)
+    steps = [first_utterances(read_steps(folder, targets, policies), limit) for folder in folders]
     return steps, recipes[0].model, recipes[0].model_hash
+
+
+def first_utterances(steps: Steps, limit: int | None) -> Steps:
+    """Keep the traces of the utterances that come first by a hash of their ids, as collect does."""
+    ids = {row["id"] for row in steps.rows}
+    if limit is None or len(ids) <= limit:
+        return steps
+    chosen = set(sorted(ids, key=place)[:limit])
+    kept = np.array([row["id"] in chosen for row in steps.rows])
+    lengths = np.diff(steps.starts)
+    at = np.repeat(kept, lengths)
+    return Steps(
+        hidden=steps.hidden[at],
+        target_ids=steps.target_ids[at],
+        top_ids=steps.top_ids[at],
+        top_logprobs=steps.top_logprobs[at],
+        log_sum_exp=steps.log_sum_exp[at],
+        starts=np.cumsum([0, *lengths[kept]]),
+        rows=[row for row in steps.rows if row["id"] in chosen],
+        acceptable=steps.acceptable[at],
+    )
 
 
 def require_candidates(parts: Sequence[Steps], candidates: int) -> None:

@@ -26,7 +26,7 @@ def stream(
     rate: int = SAMPLE_RATE,
     language: str | None = None,
 ) -> Iterator[StreamEvent]:
-    """Yield what is said, while chunks of sound come in; the text of deltas is never taken back.
+    """Yield what is said, while chunks of sound come in: early text, and what an utterance was.
 
     Args:
         chunks: float within ±1 or int16, [n] or [n, channels], of any length.

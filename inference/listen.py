@@ -1,4 +1,4 @@
-"""Live streams on a terminal: one as text that grows, two as columns with times."""
+"""Live streams on a terminal: one as lines of text, two as columns with times."""
 
 import queue
 import statistics
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from beamless.inference.sources import Source
 from beamless.inference.streaming import StreamEvent, stream
@@ -106,16 +107,26 @@ class Listening:
 
 
 def show_text(listening: Listening, console: Console) -> None:
-    """Write one stream's text as it grows, an utterance a line."""
-    fresh = True
-    while (told := listening.next()) is not None:
-        if told.event.type == "transcript.text.delta":
-            text = told.event.text.lstrip() if fresh else told.event.text
-            console.file.write(text)
-            fresh = False
-        elif told.event.type == "transcript.text.segment":
-            console.file.write("\n")
-            fresh = True
+    """Write one stream's text, an utterance a line, once it has ended.
+
+    On a terminal what is being said grows below.
+    """
+    growing = ""
+    with Live(console=console, transient=True, refresh_per_second=8) as live:
+        while (told := listening.next()) is not None:
+            if told.event.type == "transcript.text.delta":
+                growing += told.event.text
+            elif told.event.type == "transcript.text.segment":
+                growing = ""
+                write_line(told.event.text, console)
+            if console.is_terminal:
+                live.update(Text(growing.strip()))
+
+
+def write_line(text: str, console: Console) -> None:
+    """Write an utterance, unbroken; nothing where it holds no words."""
+    if text:
+        console.print(Text(text), soft_wrap=True)
         console.file.flush()
 
 
@@ -133,6 +144,8 @@ def show_columns(listening: Listening, speakers: tuple[str, str], console: Conso
                 growing[who] += event.text
             elif event.type == "transcript.text.segment":
                 growing[who] = ""
+                if not event.text:
+                    continue
                 cells = [event.text if speaker == who else "" for speaker in speakers]
                 clock = timestamp(event.start, ".")[:-2]
                 live.console.print(row(clock, cells, console.width))

@@ -1,8 +1,8 @@
 """Speech to text while it is spoken: passes over the utterance so far, of which text only grows.
 
 An utterance begins where the speech detector hears one and ends with a pause. As long as it goes
-on it is decoded again and again, and what two passes agree on is told; at its end it is decoded as
-any recording is, and that pass tells the rest.
+on it is decoded again and again, and what two passes agree on is told. At its end it is decoded as
+any recording is: that pass tells the rest, and its text is the utterance's final one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,8 +28,9 @@ class StreamEvent:
     """Something that was heard.
 
     Attributes:
-        type: a delta is new text; a segment a whole utterance, once it has ended; one ``done``
-            ends the stream. All deltas joined give the text of ``done``.
+        type: a delta is new text, early and never taken back; a segment the final text of a whole
+            utterance, once it has ended, empty where it turned out to hold no words; one ``done``
+            ends the stream with the text of all segments.
         text: the new text, the utterance's, or all.
         start, end: of the utterance so far or the whole, in seconds from the stream's start.
         heard: seconds of audio that had come when this was told.
@@ -66,7 +67,8 @@ class StreamOptions:
 
 
 DEFAULT = StreamOptions()
-LEAST = 0.5  # s of speech that are worth a pass
+LEAST = 0.3  # s of speech that are worth a pass
+FIRST = 0.2  # s from one pass to the next as long as nothing was told
 
 
 def stream(
@@ -114,7 +116,7 @@ class Session:
     """One stream of sound and what was told of it.
 
     Attributes:
-        text: all that was told.
+        text: the final text of the utterances that have ended.
     """
 
     def __init__(self, transcriber: Transcriber, options: StreamOptions = DEFAULT) -> None:
@@ -125,6 +127,7 @@ class Session:
         self._told: list[str] = []  # words of this utterance
         self._before: list[str] = []  # what the last pass heard
         self._passed = 0.0  # when that was
+        self._spoken = False  # something was told, of this utterance or one before
         self.text = ""
 
     def feed(self, samples: np.ndarray) -> list[StreamEvent]:
@@ -134,7 +137,8 @@ class Session:
             events += self._end(ended)
         utterance = self._finder.current
         waited = self._finder.heard - self._passed
-        if utterance and self._finder.voiced >= LEAST and waited >= self._options.step:
+        step = self._options.step if self._told else min(FIRST, self._options.step)
+        if utterance and self._finder.voiced >= LEAST and waited >= step:
             events += self._listen(utterance)
             self._passed = self._finder.heard
         return events
@@ -173,7 +177,7 @@ class Session:
         return [word.text for word in words_of(found.tokens, tokenizer, known or "en")]
 
     def _end(self, utterance: Utterance) -> list[StreamEvent]:
-        """Decode a whole utterance and tell what is missing of it.
+        """Decode a whole utterance, tell what is missing of it, and then its final text.
 
         Where it was cut, what was told of the sound behind the cut is the next one's.
         """
@@ -195,9 +199,12 @@ class Session:
             stop = continuation(words, self._told)
             self._told, over = self._told[:stop], self._told[stop:]
         events = self._tell(words[continuation(self._told, words) :], utterance)
-        if said := "".join(self._told).strip():
+        final = transcript.text.strip()
+        if self._told or final:
             times = (utterance.start, utterance.end)
-            events.append(self._event("transcript.text.segment", said, *times))
+            events.append(self._event("transcript.text.segment", final, *times))
+        if final:
+            self.text += self._space(bool(self.text)) + final
         self._told, self._before = over, []
         return events
 
@@ -206,11 +213,14 @@ class Session:
             return []
         new = "".join(words)
         if not self._told:
-            space = "" if self._language in WITHOUT_SPACES or not self.text else " "
-            new = space + new.lstrip()
+            new = self._space(self._spoken) + new.lstrip()
         self._told += words
-        self.text += new
+        self._spoken = True
         return [self._event("transcript.text.delta", new, utterance.start, utterance.end)]
+
+    def _space(self, between: bool) -> str:
+        """Return what stands between utterances."""
+        return " " if between and self._language not in WITHOUT_SPACES else ""
 
     def _event(self, kind: EventType, text: str, start: float, end: float) -> StreamEvent:
         return StreamEvent(kind, text, start, end, self._finder.heard, self._language)

@@ -50,8 +50,8 @@ def test_sound_gives_deltas_a_segment_and_one_end(server, speech):
     assert kinds.count("done") == kinds.count("segment") == 1
     assert kinds[-1] == "done"
     joined = "".join(event.get("delta", "") for event in events)
-    assert joined == events[-1]["text"]
-    assert SENTENCE.lower().split()[-2] in joined.lower()
+    for text in (joined, events[-1]["text"]):
+        assert SENTENCE.lower().split()[-2] in text.lower()
 
 
 def test_sound_in_openais_messages_and_at_another_rate_is_taken(server, speech):

@@ -110,7 +110,11 @@ def test_a_file_given_before_the_models_are_known_waits_for_them(browser, three,
 
 def test_all_can_be_done_by_keyboard(page, clip):
     choosers = []
-    page.on("filechooser", lambda chooser: choosers.append(chooser))
+
+    def found(chooser):
+        choosers.append(chooser)
+
+    page.on("filechooser", found)
     page.keyboard.press("Tab")
     playwright.expect(page.locator("#choose")).to_be_focused()
     for _ in range(20):  # a browser drops the keys of a page that it has not painted yet

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "traces": ("beamless.data_gen.trace_info:traces", "what a folder of traces holds"),
     "train": ("beamless.training.fit:train", "traces to a corrector"),
     "rounds": ("beamless.training.rounds:rounds", "corpora to a corrected bundle, by a recipe"),
+    "ablate": ("beamless.training.ablations:ablate", "trainings side by side, by a recipe"),
     "corrector": (
         "beamless.models.corrector_info:corrector",
         "what a corrector is and costs a step",

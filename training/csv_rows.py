@@ -4,9 +4,12 @@ import csv
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from beamless.inference.atomic import replaced_atomically
+from beamless.inference.errors import BeamlessError
+
+T = TypeVar("T")
 
 
 def write_csv(path: Path, kind: type, rows: Iterable[Any]) -> None:
@@ -24,3 +27,20 @@ def write_csv(path: Path, kind: type, rows: Iterable[Any]) -> None:
         writer = csv.DictWriter(file, [field.name for field in fields(kind)])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
+
+
+def read_csv(path: Path, kind: type[T]) -> list[T]:
+    """Read back what ``write_csv`` wrote, of a dataclass of texts and numbers.
+
+    Raises:
+        BeamlessError: the file holds rows of another kind.
+    """
+    hints = get_type_hints(kind)
+    with path.open(encoding="utf-8", newline="") as file:
+        try:
+            return [
+                kind(**{name: hints[name](value) for name, value in row.items()})
+                for row in csv.DictReader(file)
+            ]
+        except (KeyError, TypeError, ValueError):
+            raise BeamlessError(f"{path} does not hold what is expected there") from None

@@ -14,16 +14,18 @@ def plain(word: str) -> str:
 
 
 def agreed(before: Sequence[str], now: Sequence[str]) -> int:
-    """Return how many words at the beginning two passes share; the last one of ``now`` never.
+    """Return how many words at the beginning two passes share.
 
-    The last word may have been cut in two by the end of the audio.
+    The last word of ``now`` counts only where it was the last one of ``before`` too: the end of the
+    audio may have cut a word in two, and two such halves are seldom heard alike.
     """
     count = 0
-    for left, right in zip(before, now[:-1], strict=False):
+    for left, right in zip(before, now, strict=False):
         if plain(left) != plain(right):
             break
         count += 1
-    return count
+    half = count == len(now) < len(before)
+    return max(0, count - half)
 
 
 def continuation(told: Sequence[str], words: Sequence[str]) -> int:

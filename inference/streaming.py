@@ -68,6 +68,7 @@ class StreamOptions:
 
 DEFAULT = StreamOptions()
 LEAST = 0.3  # s of speech that are worth a pass
+SENTENCE_ENDS = ".?!…。？！"  # which Whisper puts wherever the audio stops
 FIRST = 0.2  # s from one pass to the next as long as nothing was told
 
 
@@ -153,7 +154,10 @@ class Session:
         words = self._words(utterance.samples)
         count, self._before = agreed(self._before, words), words
         at = continuation(self._told, words) if self._told else 0
-        return self._tell(words[at:count], utterance)
+        new = words[at:count]
+        if new and count == len(words):
+            new[-1] = new[-1].rstrip(SENTENCE_ENDS) or new[-1]
+        return self._tell(new, utterance)
 
     def _words(self, samples: np.ndarray) -> list[str]:
         """Return what one pass hears, by words; nothing where it hears silence or a loop."""

@@ -9,7 +9,8 @@ from beamless.inference.errors import BeamlessError
 from beamless.training import rounds as recipes
 from beamless.training.rounds import names_of, rounds
 
-RECIPES = sorted((Path(recipes.__file__).parent / "configs").glob("*.yaml"))
+CONFIGS = Path(recipes.__file__).parent / "configs"
+RECIPES = sorted(path for path in CONFIGS.glob("*.yaml") if path.stem != "ablations")
 
 
 def test_there_is_a_recipe_for_each_model_that_is_installed_with_us():

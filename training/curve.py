@@ -1,0 +1,141 @@
+"""``beamless curve``: what look-ahead gains for its steps, beside beams.
+
+Look-ahead is one method with two dials: the margin under which a step is in question, and the
+budget of extra steps a window. Each setting is a point of decoder steps and word errors; a beam's
+step decodes as many tokens at once as the beam is wide, and is counted so many times.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from beamless.inference.atomic import replaced_atomically
+from beamless.inference.counts import require_positive
+from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
+from beamless.training.csv_rows import write_csv
+from beamless.training.evaluate import evaluate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Ahead = Literal["lookahead", "greedy-lookahead"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting; a line of ``curve.csv``. ``wer`` is a fraction, ``rows`` tokens decoded."""
+
+    method: str
+    curve: str
+    setting: float | None
+    wer: float
+    steps: int
+    rows: int
+    seconds: float
+
+
+def curve(
+    bundle: str,
+    corpora: list[Path],
+    out: Path,
+    *,
+    ahead: Ahead = "lookahead",
+    margins: list[float] = [0.2, 0.4, 0.6, 1.0, 1.5, 2.0],  # noqa: B006
+    budgets: list[int] = [8, 16, 32],  # noqa: B006
+    beams: list[int] = [2, 3, 5],  # noqa: B006
+    limit: int | None = None,
+    audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
+) -> None:
+    """Decode corpora with look-ahead at many settings and with beams; draw errors against steps.
+
+    Args:
+        bundle: a bundle's folder, or a model's name.
+        corpora: dev corpora; a setting chosen on test speech says nothing about other speech.
+        out: a folder for curve.png, curve.csv and the evaluation's own report; a stopped run goes
+            on from there.
+        ahead: lookahead, on the corrector; or greedy-lookahead, without it.
+        margins: nats below which both tokens are tried.
+        budgets: extra steps a window, each with the largest margin.
+        beams: sizes.
+        limit: only so many utterances of each corpus.
+        audio_context: short or full.
+    """
+    for margin in margins:
+        require_positive(margin=margin)
+    names = ["greedy", *(["corrected"] if ahead == "lookahead" else [])]
+    names += [f"{ahead}+margin{margin:g}" for margin in margins]
+    names += [f"{ahead}+margin{max(margins):g}+budget{budget}" for budget in budgets]
+    names += [f"beam{size}" for size in beams]
+    evaluate(
+        bundle,
+        corpora,
+        methods=[*dict.fromkeys(names)],
+        limit=limit,
+        audio_context=audio_context,
+        out=out,
+    )
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    points = points_of(report["methods"])
+    write_csv(out / "curve.csv", Point, points)
+    draw_curve(points, f"{report['model']}, {report['corpus']}", out / "curve.png")
+
+
+def points_of(methods: Mapping[str, Mapping[str, Any]]) -> list[Point]:
+    """Return the points of a report's methods; greedy's and the corrector's begin a curve."""
+    points = []
+    for name, figures in methods.items():
+        beam = re.fullmatch(r"beam(\d+)", name)
+        budget = re.search(r"\+budget(\d+)", name)
+        margin = re.search(r"\+margin([\d.]+)", name)
+        kind, setting = name, None
+        if beam:
+            kind, setting = "beam", float(beam[1])
+        elif budget:
+            kind, setting = "budget", float(budget[1])
+        elif margin:
+            kind, setting = "margin", float(margin[1])
+        points.append(
+            Point(
+                method=name,
+                curve=kind,
+                setting=setting,
+                wer=figures["wer"],
+                steps=figures["steps"],
+                rows=figures["steps"] * (int(beam[1]) if beam else 1),
+                seconds=figures["seconds"],
+            )
+        )
+    return points
+
+
+def draw_curve(points: Sequence[Point], title: str, path: Path) -> None:
+    """Write a PNG of two pictures, readable in grey: errors against steps, and against time."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw(left, points, "rows", "tokens decoded: steps, times the beam's size")
+    _draw(right, points, "seconds", "time, encoder included, s")
+    figure.suptitle(title, fontsize=9)
+    with replaced_atomically(path) as temporary:
+        figure.savefig(temporary, dpi=130, format="png")
+
+
+def _draw(axes: "Axes", points: Sequence[Point], cost: str, label: str) -> None:
+    styles = {"margin": "-o", "budget": ":s", "beam": "--D", "greedy": "^", "corrected": "v"}
+    for kind in dict.fromkeys(point.curve for point in points):
+        own = sorted(
+            (point for point in points if point.curve == kind), key=lambda p: p.setting or 0
+        )
+        places = [(getattr(point, cost), 100 * point.wer) for point in own]
+        axes.plot(*zip(*places, strict=True), styles[kind], color="0.2", markersize=5, label=kind)
+        for point, place in zip(own, places, strict=True):
+            if point.setting is not None:
+                near = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7}
+                axes.annotate(f"{point.setting:g}", place, **near)
+    axes.set(xlabel=label, ylabel="word error rate, %")
+    axes.grid(color="0.9")
+    axes.legend(fontsize=8)

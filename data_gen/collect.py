@@ -17,6 +17,7 @@ from beamless.data_gen.traces import (
     TraceRecipe,
     open_traces,
     pending_shards,
+    shard_path,
     taught,
 )
 from beamless.inference.beam import MAX_BEAM_SIZE
@@ -106,6 +107,7 @@ def collect(
         threads = max(1, (os.cpu_count() or 1) // workers)
     texts = str(Path(teacher).resolve()) if teacher and is_written(teacher) else ""
     job = Job(str(bundle.folder), device, threads, recipe, out.resolve(), texts)
+    begun = any((out / "teacher_forced").glob("*/*.parquet"))
     made: list[Made] = []
     began = time.perf_counter()
     with progress("utterances", sum(len(shard.utterances) for shard in shards)) as advance:
@@ -115,9 +117,19 @@ def collect(
     refused = sum((result.refused for result in made), Counter[str]())
     for reason, number in sorted(refused.items()):
         console().print(f"left out {number}: {reason}")
+    if made and not begun and not any(result.rows for result in made):
+        _discard(out, shards)
+        raise BeamlessError(f"none of the {len(utterances)} utterances of {corpus} gave a trace")
     if made:
         count = sum(len(shard.utterances) for shard in shards)
         console().print(costs(made, count, time.perf_counter() - began), soft_wrap=True)
+
+
+def _discard(out: Path, shards: Sequence[Shard]) -> None:
+    """Take away shards without a trace, so that the same command is no success the next time."""
+    for shard in shards:
+        for target in shard.targets:
+            shard_path(out, "teacher_forced", target, shard.index).unlink(missing_ok=True)
 
 
 def costs(made: Sequence[Made], utterances: int, seconds: float) -> str:

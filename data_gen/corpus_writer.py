@@ -175,6 +175,20 @@ class CorpusWriter:
         self._claim(id)
         self._refuse(id, reason)
 
+    def discard(self) -> None:
+        """Take away a corpus without an utterance; the folder too, unless it was there before."""
+        self._metadata.close()
+        for name in (METADATA, REFUSED, COMPLETE, RECIPE):
+            (self.folder / name).unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+        self._lock.release()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was stored so far."""
+        return not self._rows
+
     def finish(self, order: Iterable[str] | None = None) -> dict[str, Any]:
         """Write the metadata in the order asked, mark the corpus complete, return its counts.
 
@@ -257,6 +271,21 @@ class CorpusWriter:
             journal.write(_line({"id": id, "reason": reason}))
         self._refused_ids.add(id)
         self.refused[reason] += 1
+
+
+def refuse_nothing(writers: Collection[CorpusWriter], complaint: str) -> None:
+    """Refuse to finish a corpus all of whose sides are empty, and leave nothing of it behind.
+
+    Raises:
+        BeamlessError: they are; the complaint, and why utterances were refused.
+    """
+    if not all(writer.is_empty for writer in writers):
+        return
+    refused = sum((writer.refused for writer in writers), Counter[str]())
+    for writer in writers:
+        writer.discard()
+    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(refused.items()))
+    raise BeamlessError(f"{complaint}: {reasons}" if reasons else complaint)
 
 
 def drop_utterances(folder: Path, ids: Collection[str], reason: str) -> dict[str, Any]:

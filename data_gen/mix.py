@@ -6,10 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from beamless.data_gen.corpora import Utterance, scan_corpus
-from beamless.data_gen.corpus_writer import CorpusWriter, summary_of
+from beamless.data_gen.corpus_writer import CorpusWriter, refuse_nothing, summary_of
 from beamless.data_gen.importers.intake import Intake
 from beamless.data_gen.mix_recipe import read_mix
-from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 
 
@@ -48,11 +47,10 @@ def mix(
         for part in mixed.parts:
             intake = Intake(writers, part.split, part.augment, part.name, part.license)
             intake.run(part.recordings, part.name, part.total)
+        refuse_nothing(writers.values(), f"nothing that {recipe} names could be used")
         counts = {out / side: writer.finish() for side, writer in writers.items()}
     for folder, count in counts.items():
         sys.stdout.write(summary_of(folder, count) + "\n" + _by_part(folder))
-    if not sum(count["utterances"] for count in counts.values()):
-        raise BeamlessError(f"nothing that {recipe} names could be used")
 
 
 def _by_part(folder: Path) -> str:

@@ -168,6 +168,8 @@ def _lines(
 ) -> tuple[list[TextLine], dict[str, Any]]:
     """Return a part's texts, and their file's hash where they come from one."""
     texts, count = ready["texts"], ready.get("count")
+    if count is not None and count < 1:
+        raise BeamlessError(f"{path}: {ready['name']}: a count is 1 or more, not {count}")
     file = path.parent / texts
     digest = {"sha256": digest_of(file)} if file.is_file() else {}
     if file.suffix in (".txt", ".jsonl"):

@@ -74,6 +74,9 @@ def rollout(
         corrector=corrector["hash"] if corrector else "",
         audio_context=audio_context or recipe.audio_context,
     )
+    known = [identifier for identifier in utterances if identifier in targets]
+    if not known:
+        raise BeamlessError(f"{traces} holds traces of no utterance of {corpus}")
     open_traces(out, recipe)
     encoder = WindowEncoder(bundle)
     chooser = Corrected(bundle) if corrector else Greedy(bundle)
@@ -93,7 +96,6 @@ def rollout(
             utterance, target, free.tokens, labels, seen, errors, "on_policy", optimal
         )
 
-    known = [identifier for identifier in utterances if identifier in targets]
     plan = pending_shards(out, "on_policy", target, known, shard_size)
     with progress("utterances", sum(map(len, plan.values()))) as advance:
         for index, ids in plan.items():

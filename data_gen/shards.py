@@ -48,11 +48,13 @@ class Made:
         refused: utterances left out, by reason.
         spent: seconds of its worker, by what they went to.
         heard: seconds of audio that were decoded.
+        rows: traces, of all targets.
     """
 
     refused: Counter[str] = field(default_factory=Counter)
     spent: Mapping[str, float] = field(default_factory=dict)
     heard: float = 0.0
+    rows: int = 0
 
 
 class ShardWorker:
@@ -79,7 +81,7 @@ class ShardWorker:
             write_shard(path, rows, ids, self._job.recipe, collector.width)
         spent = dict(collector.spent)
         spent["the rest"] = time.perf_counter() - began - sum(spent.values())
-        return Made(Counter(collector.refused), spent, collector.heard)
+        return Made(Counter(collector.refused), spent, collector.heard, len(traces))
 
     def make_named(self, shard: Shard) -> tuple[Shard, Made]:
         """Do as ``make``, and say which shard it was."""

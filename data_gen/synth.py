@@ -14,6 +14,7 @@ from beamless.data_gen.corpus_writer import (
     RATE,
     CorpusWriter,
     least_tokens,
+    refuse_nothing,
     summary_of,
 )
 from beamless.data_gen.importers.intake import Intake
@@ -22,7 +23,7 @@ from beamless.data_gen.importers.source import renamed
 from beamless.data_gen.spoken import clean, spoken_form
 from beamless.data_gen.text_lines import TextLine, digest_of, read_text_lines
 from beamless.data_gen.voices import Samples, chosen_speaker, load_voice
-from beamless.inference.errors import BeamlessError
+from beamless.inference.counts import require_positive
 
 SOURCE = "synth"
 
@@ -57,6 +58,7 @@ def synth(
         BeamlessError: the texts, the voice or the folder are not what they must be, or no line
             could be said.
     """
+    require_positive(limit=limit)
     lines = read_text_lines(texts)[:limit]
     if recipe is None:
         loaded = load_voice(voice)
@@ -66,8 +68,6 @@ def synth(
     origin = {"texts": digest_of(texts), "name": texts.stem, "limit": limit}
     counts = make_corpus(lines, out, cast, origin)
     sys.stdout.write(summary_of(out, counts) + "\n")
-    if not counts["utterances"]:
-        raise BeamlessError(f"none of the {len(lines)} lines of {texts} could be said")
 
 
 def make_corpus(
@@ -76,13 +76,14 @@ def make_corpus(
     """Say the lines and return the corpus's counts; ``recipe`` says where the lines are from.
 
     Raises:
-        BeamlessError: the folder holds something else, or a voice fails.
+        BeamlessError: the folder holds something else, a voice fails, or no line could be said.
     """
     with CorpusWriter(out, {"stage": "synth", **recipe, **cast.recipe()}) as writer:
         done = writer.done_ids
         waiting = [line for line in lines if line.id not in done]
         intake = Intake({"": writer}, None, None, SOURCE, "")
         intake.run((to_be_said(line, cast) for line in waiting), "saying", len(waiting))
+        refuse_nothing([writer], f"none of the {len(lines)} lines could be said")
         return writer.finish([line.id for line in lines])
 
 

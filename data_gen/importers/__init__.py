@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from beamless.data_gen.augment import load_recipe
-from beamless.data_gen.corpus_writer import CorpusWriter, summary_of
+from beamless.data_gen.corpus_writer import CorpusWriter, refuse_nothing, summary_of
 from beamless.data_gen.importers import (
     audiofolder,
     common_voice,
@@ -141,10 +141,9 @@ def import_corpus(
         }
         intake = Intake(writers, split, recipe, name or layout, license or chosen.license)
         intake.run(recordings, "importing", total)
+        refuse_nothing(writers.values(), f"no recording of {source} could be used")
         counts = {out / side: writer.finish() for side, writer in writers.items()}
     sys.stdout.write("".join(summary_of(*entry) + "\n" for entry in counts.items()))
-    if not sum(count["utterances"] for count in counts.values()):
-        raise BeamlessError(f"no recording of {source} could be used")
 
 
 def layout_named(name: str) -> Layout:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from beamless.data_gen.collect import collect
+from beamless.data_gen.rollout import rollout
 from beamless.data_gen.teachers import read_texts
 from beamless.data_gen.traces import planned_ids, read_recipe, read_steps
 from beamless.inference.bundle import load_bundle
@@ -103,6 +104,7 @@ def test_b44_what_is_too_long_is_left_out_and_the_others_are_collected(mixed_len
 
 def test_b44_what_is_left_out_is_counted_with_its_reason(model, speech, corpora, tmp_path, capsys):
     utterances = {"long": (lasting(speech, 30.01), "x"), "wordy": (speech, "fox " * 500)}
+    utterances |= {"fox": (speech, FOX)}
     corpus = said(tmp_path / "corpus", corpora, utterances)
     collect(corpus, tmp_path / "traces", model=model, targets=["reference"])
     told = capsys.readouterr().err
@@ -253,3 +255,34 @@ def test_memory_does_not_grow_with_the_corpus(model, speech, corpora, tmp_path):
     peaks = [int(line) for line in done.stdout.split()]
     assert len(list(tmp_path.rglob("*.parquet"))) == 4
     assert peaks[-1] - peaks[0] < 64 * 1024, f"{peaks} KiB"
+
+
+def test_a_corpus_of_which_nothing_gives_a_trace_is_an_error_each_time(
+    model, speech, corpora, tmp_path
+):
+    corpus = said(tmp_path / "corpus", corpora, {"long": (lasting(speech, 31), "the fox")})
+    for _ in range(2):
+        with pytest.raises(BeamlessError, match=r"none of the 1 utterances of .* gave a trace"):
+            collect(corpus, tmp_path / "traces", model=model, targets=["best"])
+    assert not list((tmp_path / "traces").rglob("*.parquet"))
+
+
+def test_utterances_without_a_trace_that_come_later_are_no_error(model, speech, corpora, tmp_path):
+    clips = {"fox": (speech, FOX)}
+    corpus = said(tmp_path / "corpus", corpora, clips)
+    collect(corpus, tmp_path / "traces", model=model, targets=["reference"])
+    said(corpus, corpora, {**clips, "long": (lasting(speech, 31), "the fox")})
+    collect(corpus, tmp_path / "traces", model=model, targets=["reference"])
+    assert len(read_steps(tmp_path / "traces", ["reference"]).rows) == 1
+
+
+def test_a_rollout_of_another_corpus_is_said_before_anything_is_written(
+    model, speech, corpora, tmp_path
+):
+    clip = (speech, FOX)
+    traced = said(tmp_path / "traced", corpora, {"fox": clip})
+    other = said(tmp_path / "other", corpora, {"another": clip})
+    collect(traced, tmp_path / "traces", model=model, targets=["reference"])
+    with pytest.raises(BeamlessError, match="holds traces of no utterance of"):
+        rollout(other, tmp_path / "traces", tmp_path / "out", model=model, target="reference")
+    assert not (tmp_path / "out").exists()

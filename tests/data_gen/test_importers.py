@@ -351,6 +351,14 @@ def test_nothing_usable_is_an_error(tmp_path):
     table = put(tmp_path / "t.csv", "audio,text\nnone.wav,x\n")
     with pytest.raises(BeamlessError, match=r"no recording of .* could be used"):
         import_corpus("csv", str(table), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_split_of_nothing_leaves_no_side_finished(tmp_path):
+    table = put(tmp_path / "t.csv", "audio,text,speaker\nnone.wav,x,p1\n")
+    with pytest.raises(BeamlessError, match=r"no recording of .* could be used: 1 "):
+        import_corpus("csv", str(table), tmp_path / "out", split="speaker")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_b46_a_missing_decoder_stops_at_once_and_names_what_to_install(

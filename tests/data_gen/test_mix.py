@@ -92,6 +92,14 @@ def test_a_hard_kill_in_the_middle_ends_with_the_same_files(recipe, tmp_path):
     assert digests(killed) == digests(whole)
 
 
+def test_a_mix_of_which_nothing_can_be_used_leaves_no_corpus(recipe, tmp_path):
+    (tmp_path / "lines.txt").write_text("...\n", encoding="utf-8")
+    said = written(tmp_path / "said.yaml", parts=[SAID])
+    with pytest.raises(BeamlessError, match=r"nothing that .* names could be used: 1 nothing to"):
+        mix(said, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_mixing_again_changes_nothing(recipe, tmp_path):
     mix(recipe, tmp_path / "out")
     before = digests(tmp_path / "out")
@@ -165,6 +173,7 @@ def test_the_recipe_that_is_shipped_is_sound(tmp_path):
 
 
 PART = {"name": "a", "layout": "corpus", "source": "people"}
+SAID = {"name": "a", "texts": "lines.txt", "voices": [{"voice": "joe"}]}
 
 
 @pytest.mark.parametrize(
@@ -177,6 +186,8 @@ PART = {"name": "a", "layout": "corpus", "source": "people"}
         ({"parts": [PART | {"limits": 1}]}, "part 1: there is no entry 'limits'"),
         ({"parts": [PART | {"limit": True}]}, "the entry 'limit' has the wrong type"),
         ({"parts": [PART | {"limit": 0}]}, "a limit 1 or more"),
+        ({"parts": [SAID | {"count": 0}]}, "a: a count is 1 or more, not 0"),
+        ({"parts": [SAID | {"count": -1}]}, "a: a count is 1 or more, not -1"),
         ({"parts": [PART | {"share": 2}]}, "a share is from 0 to 1"),
         ({"parts": [PART | {"name": "a.b"}]}, "a name has letters"),
         ({"parts": [PART | {"split": "half"}]}, "a split is one of speaker, text, both"),

@@ -17,6 +17,7 @@ from num2words import num2words
 from beamless.data_gen import spoken, text_lines
 from beamless.data_gen.casting import Cast, Role
 from beamless.data_gen.corpora import read_corpus
+from beamless.data_gen.corpus_writer import CorpusWriter, refuse_nothing
 from beamless.data_gen.synth import make_corpus, synth
 from beamless.data_gen.text_lines import read_text_lines
 from beamless.inference.errors import BeamlessError
@@ -117,8 +118,9 @@ def test_a_seven_hundred_word_line_is_refused_before_it_is_said(tmp_path):
 
 
 def test_a_voice_that_says_nothing_is_refused(tmp_path):
-    voice = ToneVoice(seconds=0.0)
-    counts = said_with(voice, lines_of(tmp_path, "hm\n"), tmp_path / "out")
+    voice = ToneVoice()
+    voice.say = lambda text, speaker, speed: tone(text, 0.0 if text == "hm" else 1.0)
+    counts = said_with(voice, lines_of(tmp_path, "hm\nwell\n"), tmp_path / "out")
     assert counts["refused"] == {"no samples": 1}
 
 
@@ -167,8 +169,37 @@ def test_a_text_file_that_cannot_be_read_is_one_clear_line(tmp_path, name, conte
 def test_no_line_that_can_be_said_is_an_error(tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("...\n\n", encoding="utf-8")
-    with pytest.raises(BeamlessError, match="none of the 2 lines"):
+    with pytest.raises(
+        BeamlessError, match=f"none of the 2 lines could be said: 2 {spoken.NOTHING}"
+    ):
         synth(texts, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_voice_that_says_nothing_at_all_leaves_no_corpus(tmp_path):
+    lines = lines_of(tmp_path, "hm\n")
+    for _ in range(2):  # the second run does not take the first one's end for a success
+        with pytest.raises(BeamlessError, match="none of the 1 lines could be said: 1 no samples"):
+            said_with(ToneVoice(seconds=0.0), lines, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    assert said_with(ToneVoice(), lines, tmp_path / "out")["utterances"] == 1
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_that_leaves_no_line_is_said_before_anything_is_written(tmp_path, limit):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\ntwo\n", encoding="utf-8")
+    with pytest.raises(BeamlessError, match=f"--limit must be above 0, not {limit}"):
+        synth(texts, tmp_path / "out", limit=limit)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_corpus_in_a_folder_with_other_files_takes_only_its_own_away(tmp_path):
+    writer = CorpusWriter(tmp_path / "out", {})
+    (tmp_path / "out" / "note.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="nothing"), writer:
+        refuse_nothing([writer], "nothing")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["note.txt"]
 
 
 def test_a_folder_of_another_voice_is_never_mixed_in(tmp_path):

@@ -134,8 +134,9 @@ def _draw(axes: "Axes", points: Sequence[Point], cost: str, label: str) -> None:
         axes.plot(*zip(*places, strict=True), styles[kind], color="0.2", markersize=5, label=kind)
         for point, place in zip(own, places, strict=True):
             if point.setting is not None:
-                near = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7}
-                axes.annotate(f"{point.setting:g}", place, **near)
+                axes.annotate(
+                    f"{point.setting:g}", place, (4, 4), textcoords="offset points", fontsize=7
+                )
     axes.set(xlabel=label, ylabel="word error rate, %")
     axes.grid(color="0.9")
     axes.legend(fontsize=8)

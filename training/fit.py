@@ -25,6 +25,7 @@ from beamless.models.corrector import (
 from beamless.models.parity_record import require_parity
 from beamless.models.whisper import Checkpoint, load_checkpoint
 from beamless.training.fitting import Fitting, Objective
+from beamless.training.trace_contexts import context_warning
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -65,7 +66,8 @@ def train(
         dev: corpora of other speakers: the epoch after which these are decoded with the fewest
             word errors is kept, instead of the last.
         dev_limit: only so many utterances of each.
-        audio_context: short or full, for decoding them.
+        audio_context: short or full, for decoding them, as the corrector will be used; traces of
+            the other one are learned from, too, with a warning.
         language: what is spoken in them.
         dev_traces: traces of other speakers, to show how many steps are mended and harmed there.
         start: a corrector to go on from, of the same family and sizes.
@@ -87,6 +89,8 @@ def train(
     config = _config(checkpoint, fitting)
     require_candidates(parts, config.candidates)
     _open_folder(out, recipe)
+    if warning := context_warning(traces, audio_context):
+        console().print(warning, soft_wrap=True)
     data = _dataset(parts, fitting)
     torch.manual_seed(fitting.seed)
     module = _module(checkpoint, config, fitting, start)

@@ -4,7 +4,7 @@ Dimension symbols: B hypotheses, C capacity, d width, V vocabulary, A alignment 
 positions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,7 @@ class StaticDecoder:
         tokens: what was fed [C, B] at the positions so far.
         alignments: the alignment heads' attention [C, B, A, S] at the positions so far, where
             ``record_alignments`` asks for it.
+        on_step: called behind each step, where it is set; what it raises ends the decoding.
 
     Args:
         compiled: the step graph, compiled.
@@ -106,6 +107,7 @@ class StaticDecoder:
         self.states = np.zeros((self.capacity, self.batch, width), np.float32)
         self.tokens = np.zeros((self.capacity, self.batch), np.int32)
         self.alignments: np.ndarray | None = None
+        self.on_step: Callable[[], None] | None = None
 
     @property
     def outputs(self) -> Mapping[str, np.ndarray]:
@@ -187,6 +189,8 @@ class StaticDecoder:
             self.alignments[self.position] = self._outputs["alignment"]
         self.position += 1
         self.steps += 1
+        if self.on_step:
+            self.on_step()
         return Step(self._outputs)
 
     def prefill(self, prompt: Sequence[int]) -> Step:

@@ -53,10 +53,18 @@ class Line:
         last = False
         while not last:
             found, last = asyncio.run_coroutine_threadsafe(self._take(), self._loop).result()
-            if self.broken:
-                raise Cancelled
+            self.stop_if_broken()
             if found:
                 yield np.concatenate(found)
+
+    def stop_if_broken(self) -> None:
+        """End the decoding where nobody listens any more.
+
+        Raises:
+            Cancelled: nobody does.
+        """
+        if self.broken:
+            raise Cancelled
 
     async def _take(self) -> tuple[list[np.ndarray], bool]:
         """Wait for sound; return all that has come, and whether it is the last."""
@@ -134,6 +142,7 @@ async def hear(websocket: WebSocket, state: State, model: str) -> None:
         transcriber = listener.borrow(method)
         try:
             transcriber.options = options
+            transcriber.decoder.on_step = line.stop_if_broken
             for event in stream(line.chunks(), transcriber, rate):
                 line.tell(event)
         except Cancelled:

@@ -72,6 +72,7 @@ class Listener:
 
     def give_back(self, transcriber: Transcriber) -> None:
         """Let others use it."""
+        transcriber.decoder.on_step = None
         with self._lock:
             self._idle[transcriber.method].append(transcriber)
 

@@ -17,7 +17,7 @@ from beamless.inference.server.formats import Events, event, response, verbose
 from beamless.inference.server.requests import Task, TranscriptionRequest, transcription_request
 from beamless.inference.server.state import State
 from beamless.inference.server.uploads import Upload, receive
-from beamless.inference.server.workers import Cancelled, Job
+from beamless.inference.server.workers import Job
 from beamless.inference.transcribe import BLOCK_SECONDS
 from beamless.inference.transcript import Segment, Transcript
 
@@ -178,13 +178,12 @@ def listen(
     first = state.first_token(job)
 
     def on_segment(segment: Segment) -> None:
-        if job.cancelled.is_set():
-            raise Cancelled
         first()
         tell((segment, transcriber.language))
 
     try:
         transcriber.options, transcriber.language = wanted.options, ""
+        transcriber.decoder.on_step = job.stop_if_cancelled
         with (
             speaking_of_uploads(upload.path),
             closing(watch(upload.path, job, state.options.max_seconds)) as blocks,
@@ -207,8 +206,7 @@ def watch(path: Path, job: Job[Transcript], most: float) -> Generator[np.ndarray
     """
     read = 0
     for block in audio_blocks(path, BLOCK_SECONDS):
-        if job.cancelled.is_set():
-            raise Cancelled
+        job.stop_if_cancelled()
         read += len(block)
         if read > most * SAMPLE_RATE:
             raise too_long(most)

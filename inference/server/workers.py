@@ -37,6 +37,15 @@ class Job(Generic[T]):
         self.cancelled.set()
         self.future.cancel()
 
+    def stop_if_cancelled(self) -> None:
+        """End the work where nobody waits for it any more.
+
+        Raises:
+            Cancelled: nobody does.
+        """
+        if self.cancelled.is_set():
+            raise Cancelled
+
     async def result(self) -> T:
         """Wait for what it gives; it is cancelled with whoever waits."""
         try:
@@ -96,8 +105,7 @@ class Workers:
         self._metrics.busy.inc()
         self._metrics.queue_wait.labels(job.model).observe(began - job.submitted)
         try:
-            if job.cancelled.is_set():
-                raise Cancelled
+            job.stop_if_cancelled()
             return work()
         finally:
             took = time.perf_counter() - began

@@ -1,12 +1,10 @@
 """Beamless among the bench's implementations."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from beamless.inference.bundle import Bundle, load_bundle, read_manifest
-from beamless.inference.decoder import Step
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcribe import Transcriber
 from beamless.models.bundle import open_bundle
@@ -34,32 +32,17 @@ class Beamless:
         self._transcriber = Transcriber(bundle, method=method, options=options)
         self._prompt = len(bundle.tokenizer.prompt(setup.language))
         self._began = 0.0
-        self._seen = Seen(self._transcriber)
+        self._steps: list[float] = []
+        self._transcriber.decoder.on_step = lambda: self._steps.append(time.perf_counter())
 
     def transcribe(self, path: Path) -> Heard:
         """Transcribe with the default options; decoder steps are counted on the way."""
-        self._seen.steps = []
+        self._steps.clear()
         began = time.perf_counter()
         text = self._transcriber.transcribe(path).text
-        steps = self._seen.steps
+        steps = self._steps
         first = steps[self._prompt - 1] - began if len(steps) >= self._prompt else None
         return Heard(text, first, len(steps))
-
-
-class Seen:
-    """When each decoder step of a transcriber ended."""
-
-    def __init__(self, transcriber: Transcriber) -> None:
-        self.steps: list[float] = []
-        decoder = transcriber.decoder
-        step = decoder.step
-
-        def watched(tokens: Sequence[int]) -> Step:
-            result = step(tokens)
-            self.steps.append(time.perf_counter())
-            return result
-
-        decoder.step = watched  # type: ignore[method-assign]
 
 
 def bundle_of(setup: Setup) -> Bundle:

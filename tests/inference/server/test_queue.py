@@ -10,6 +10,10 @@ import httpx
 import pytest
 
 from beamless.inference.server.models import Offer, Speaker
+from beamless.inference.server.requests import transcription_request
+from beamless.inference.server.transcriptions import listen
+from beamless.inference.server.uploads import Upload
+from beamless.inference.server.workers import Cancelled, Job
 
 from .conftest import CLIENT, Tones, serving
 
@@ -120,6 +124,40 @@ def test_who_leaves_while_his_recording_is_decoded_stops_the_work(offer, speech,
         until(lambda: figure(server, "workers_busy") == 0)
         assert not server.left()
         assert figure(server, "audio_seconds_total") == 0, "it was decoded to its end"
+
+
+class After(threading.Event):
+    """Is set once it was looked at so often."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.looks = looks
+
+    def is_set(self):
+        self.looks -= 1
+        return self.looks < 0
+
+
+@pytest.mark.parametrize("method", ["lookahead", "greedy", "beam5"])
+def test_who_leaves_within_a_window_stops_the_work_at_the_next_step(server, clip_bytes, method):
+    state = server.state
+    text = server.text(clip_bytes, method=method)
+    upload = Upload(state.folder / "clip")
+    upload.path.write_bytes(clip_bytes)
+    fields = {"model": ["tiny.en"], "method": [method]}
+    wanted = transcription_request(fields, state.offer, "transcribe")
+    job = Job("tiny.en")
+    looks_at_blocks = 1
+    job.cancelled = After(looks_at_blocks + 4)
+    transcriber = wanted.listener.borrow(method)
+    wanted.listener.give_back(transcriber)  # the next one to be lent
+    told = []
+    with pytest.raises(Cancelled):
+        listen(state, upload, wanted, job, told.append)
+    assert transcriber.decoder.steps == 5
+    assert told == []
+    upload.delete()
+    assert server.text(clip_bytes, method=method) == text  # what was lent is of use again
 
 
 def test_a_stop_finishes_what_was_begun_and_takes_no_more(offer):

@@ -1,7 +1,5 @@
 """The server's application: its routes, and what they share from start to stop."""
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -17,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from beamless.inference.errors import BeamlessError
 from beamless.inference.server import errors, live, speech, transcriptions
 from beamless.inference.server.errors import ApiError
+from beamless.inference.server.folder import upload_folder
 from beamless.inference.server.guard import Guard
 from beamless.inference.server.metrics import Metrics
 from beamless.inference.server.models import Offer
@@ -25,7 +24,6 @@ from beamless.inference.server.state import State
 from beamless.inference.server.workers import Workers
 
 PAGE = Path(__file__).with_name("page.html")
-FOLDER_PREFIX = "beamless-uploads-"
 
 router = APIRouter()
 
@@ -42,16 +40,15 @@ def create_app(offer: Offer, options: ServerOptions | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
-        workers = Workers(options.workers, options.max_queue, metrics)
-        pool = ThreadPoolExecutor(max(1, options.max_live), thread_name_prefix="beamless-live")
-        app.state.server = State(options, offer, folder, metrics, workers, pool)
-        try:
-            yield
-        finally:
-            workers.close()
-            pool.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
+        with upload_folder() as folder:
+            workers = Workers(options.workers, options.max_queue, metrics)
+            pool = ThreadPoolExecutor(max(1, options.max_live), thread_name_prefix="beamless-live")
+            app.state.server = State(options, offer, folder, metrics, workers, pool)
+            try:
+                yield
+            finally:
+                workers.close()
+                pool.shutdown()
 
     app = FastAPI(title="Beamless", docs_url=None, redoc_url=None, lifespan=lifespan)
     for part in (router, transcriptions.router, speech.router, live.router):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,25 +10,27 @@ from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.subset import place
 from beamless.data_gen.traces import planned_ids, shards
 from beamless.inference.atomic import write_text_atomically
+from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
+from beamless.models.bundle import open_bundle, with_corrector
 from beamless.models.corrector import load_corrector
-from beamless.models.export import export
+from beamless.models.whisper import load_checkpoint
 from beamless.training.ablation_picture import draw_ablations
 from beamless.training.ablation_recipe import Ablation, Plan, read_plan
 from beamless.training.ablation_table import Line, Trained, lines_of, markdown
 from beamless.training.csv_rows import read_csv, write_csv
-from beamless.training.evaluate import evaluate
+from beamless.training.evaluate import evaluate_bundle
 from beamless.training.fit import train
-from beamless.training.last_layer import train_last_layer
+from beamless.training.last_layer import parameters_of, train_last_layer
 from beamless.training.report import Row
 
 
 def ablate(
     recipe: Path,
     out: Path,
-    *,
     dev: list[Path],
+    *,
     folders: list[str] = [],  # noqa: B006
     heard: list[Path] = [],  # noqa: B006
 ) -> None:
@@ -92,45 +93,42 @@ def _run_row(
     named = [corpus_name(corpus) for corpus in dev]
     asked = {**asdict(row), "model": plan.model, "audio_context": plan.audio_context}
     _open_row(here, {**asked, "dev": named, "dev_limit": plan.dev_limit})
-    bundle, report = here / "bundle", here / "report"
-    if not (report / "report.json").is_file():
-        _make_bundle(row, plan, here, out, heard)
-        evaluate(
-            str(bundle) if row.traces else plan.model,
-            [*dev],
-            methods=[*row.methods],
+    if not (here / "report" / "report.json").is_file():
+        evaluate_bundle(
+            _bundle_of(row, plan, here, out, heard),
+            dev,
+            methods=row.methods,
             limit=plan.dev_limit,
+            language="en",
             audio_context=plan.audio_context,
-            datastore=[*row.datastore],
-            out=report,
+            datastore=row.datastore,
+            out=here / "report",
         )
-    if bundle.exists():  # a corrector makes it again in a moment
-        shutil.rmtree(bundle)
-    if (here / "last-layer.json").is_file():
-        return None, int(json.loads((here / "last-layer.json").read_text("utf-8"))["parameters"])
+    if row.last_layer:
+        return None, parameters_of(load_checkpoint(plan.model))
     if not row.traces:
         return None, None
     corrector = load_corrector(here / "corrector")
     return int(corrector.config.provenance["steps"]), corrector.parameters
 
 
-def _make_bundle(row: Ablation, plan: Plan, here: Path, out: Path, heard: Sequence[Path]) -> None:
-    bundle = here / "bundle"
-    if not row.traces or (bundle / "bundle.json").is_file():
-        return
+def _bundle_of(row: Ablation, plan: Plan, here: Path, out: Path, heard: Sequence[Path]) -> Bundle:
+    """Return what a row decodes with, trained unless that is done."""
     if row.last_layer:
-        parameters = train_last_layer(
-            row.traces,
-            heard,
-            bundle,
-            model=plan.model,
-            targets=row.targets,
-            limit=row.limit,
-            options=row.last_layer,
-        )
-        text = json.dumps({"parameters": parameters}) + "\n"
-        write_text_atomically(here / "last-layer.json", text)
-        return
+        if not (here / "bundle" / "bundle.json").is_file():
+            train_last_layer(
+                row.traces,
+                heard,
+                here / "bundle",
+                model=plan.model,
+                targets=row.targets,
+                limit=row.limit,
+                options=row.last_layer,
+            )
+        return open_bundle(str(here / "bundle"))
+    base = open_bundle(plan.model)
+    if not row.traces:
+        return base
     corrector = here / "corrector"
     if not (corrector / "corrector.json").is_file():
         train(
@@ -143,7 +141,7 @@ def _make_bundle(row: Ablation, plan: Plan, here: Path, out: Path, heard: Sequen
             start=out / slug(row.start) / "corrector" if row.start else None,
             fitting=row.fitting,
         )
-    export(plan.model, bundle, corrector=corrector)
+    return with_corrector(base, load_checkpoint(plan.model), load_corrector(corrector))
 
 
 def _open_row(here: Path, asked: object) -> None:

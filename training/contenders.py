@@ -7,7 +7,7 @@ beam's list with the fewest word errors, which shows how much room there is. Cha
 * ``+free``: without the bound on tokens a second;
 * ``lookahead+margin0.4+depth6+budget32``: when and how far look-ahead looks, in tokens and steps;
 * ``greedy+second1.5``: the second-best token where the entropy is above so many nats;
-* ``knn8+mix0.3+temperature20``: the eight nearest states of a datastore have their say.
+* ``knn8+mix0.1+temperature9000``: the eight nearest states of a datastore have their say.
 
 ``:short`` or ``:full`` at the end sets the audio context.
 """

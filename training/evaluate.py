@@ -48,7 +48,7 @@ def evaluate(
             +eos0.3 or +repeat1.15 behind a name boosts the end token or penalises repetition;
             lookahead+margin0.4+depth6+budget32 looks at other places, and as far as it says;
             greedy+second1.5 takes the second-best token where the entropy is above 1.5 nats, and
-            knn8+mix0.3+temperature20 asks the datastore; :short or :full behind all sets the
+            knn8+mix0.1+temperature10000 asks the datastore; :short or :full behind all sets the
             audio context.
         limit: only so many utterances of each corpus, spread by a hash of their ids.
         language: what is spoken.
@@ -58,7 +58,30 @@ def evaluate(
         out: a folder for report.json, report.md, report.png and utterances.csv; a stopped run goes
             on from there.
     """
-    opened = open_bundle(bundle, device)
+    evaluate_bundle(
+        open_bundle(bundle, device),
+        corpora,
+        methods=methods,
+        limit=limit,
+        language=language,
+        audio_context=audio_context,
+        datastore=datastore,
+        out=out,
+    )
+
+
+def evaluate_bundle(
+    opened: Bundle,
+    corpora: Sequence[Path],
+    *,
+    methods: Sequence[str] | None,
+    limit: int | None,
+    language: str,
+    audio_context: AudioContext,
+    datastore: Sequence[Path],
+    out: Path | None,
+) -> None:
+    """Do what ``evaluate`` does, with a bundle that is open already."""
     passed = _passed_gate(opened)
     ours = ["corrected", "lookahead"] if opened.has_corrector else ["lookahead"]
     names = methods or ["greedy", *ours, "beam5"]
@@ -69,7 +92,7 @@ def evaluate(
         model=opened.manifest.model["name"],
         bundle_hash=opened.hash,
         corpora=tuple(work),
-        device=device,
+        device=opened.device,
         language=language,
         methods=tuple(names),
         limit=limit,

@@ -66,8 +66,8 @@ def train_last_layer(
     targets: Sequence[str],
     limit: int | None,
     options: LastLayer,
-) -> int:
-    """Train on the targets of teacher-forced traces and write a bundle; return its parameters.
+) -> None:
+    """Train on the targets of teacher-forced traces and write a bundle.
 
     Args:
         traces: folders that collect made.
@@ -101,9 +101,18 @@ def train_last_layer(
             raise BeamlessError(f"the recording of {identifier} is in none of the --heard corpora")
         lessons.append(Lesson(encode(whisper, recordings[identifier]), tokens))
     fit_last_layer(whisper, lessons, prompt, checkpoint, options)
-    layer = last_layer_of(whisper)
     write_bundle(with_last_layer(checkpoint, whisper), out)
-    return sum(parameter.numel() for parameter in layer.parameters())
+
+
+def parameters_of(checkpoint: Checkpoint) -> int:
+    """Return how many parameters the decoder's last layer has."""
+    place = last_place(checkpoint)
+    return sum(array.size for name, array in checkpoint.arrays.items() if name.startswith(place))
+
+
+def last_place(checkpoint: Checkpoint) -> str:
+    """Return how the names of the last layer's arrays begin."""
+    return f"model.decoder.layers.{checkpoint.sizes.decoder_layers - 1}."
 
 
 def prompt_of(traces: Path) -> tuple[int, ...]:
@@ -173,7 +182,7 @@ def lesson_loss(
 
 def with_last_layer(checkpoint: Checkpoint, whisper: Model) -> Checkpoint:
     """Return a checkpoint with the last layer's arrays as they are in ``whisper``."""
-    place = f"model.decoder.layers.{checkpoint.sizes.decoder_layers - 1}."
+    place = last_place(checkpoint)
     arrays = dict(checkpoint.arrays)
     for name, tensor in last_layer_of(whisper).state_dict().items():
         arrays[place + name] = tensor.detach().numpy().copy()

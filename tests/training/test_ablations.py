@@ -116,7 +116,7 @@ def test_a_row_of_other_settings_is_not_taken_for_done(tmp_path, tiny_bundle):
     out = tmp_path / "out"
     ablations._open_row(out / "plain", {**row, "limit": 1})
     with pytest.raises(BeamlessError, match="a row of other settings"):
-        ablate(recipe_of(tmp_path, row, model=str(tiny_bundle.folder)), out, dev=[tmp_path])
+        ablate(recipe_of(tmp_path, row, model=str(tiny_bundle.folder)), out, [tmp_path])
 
 
 def test_a_rows_figures_and_its_share_of_the_gap():

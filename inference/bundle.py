@@ -64,14 +64,19 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A loaded bundle, on a device; graphs are compiled when first asked for."""
+    """A loaded bundle, on a device; graphs are compiled when first asked for.
+
+    A copy that ``dataclasses.replace`` makes has nothing compiled: what it changes may matter.
+    """
 
     folder: Path
     manifest: Manifest
     device: str = "CPU"
     graph_cache: Path | None = None
     threads: int | None = None
-    _compiled: dict[tuple[str, int, int, int], ov.CompiledModel] = field(default_factory=dict)
+    _compiled: dict[tuple[str, int, int, int], ov.CompiledModel] = field(
+        default_factory=dict, init=False
+    )
 
     @property
     def hash(self) -> str:
@@ -139,6 +144,21 @@ class Bundle:
                 model, self.device, precision, self.graph_cache, self.threads
             )
         return self._compiled[key]
+
+    def with_graph(self, graph: str, model: ov.Model, manifest: Manifest) -> "Bundle":
+        """Return a bundle in memory alone that has another step graph and shares all the others.
+
+        Args:
+            graph: the name that it goes by, ``corrected`` or ``decoder``.
+            model: of this bundle's capacity.
+            manifest: the new one's.
+        """
+        made = replace(self, manifest=manifest)
+        made._compiled.update({k: v for k, v in self._compiled.items() if k[0] != graph})
+        key = (graph, 1, manifest.capacity, manifest.sizes["frames"])
+        precision = manifest.precision["decoder"]
+        made._compiled[key] = compile_model(model, self.device, precision, None, self.threads)
+        return made
 
 
 def check_capacity(capacity: int, most: int) -> None:

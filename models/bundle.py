@@ -22,7 +22,6 @@ from beamless.inference.bundle import (
     read_manifest,
 )
 from beamless.inference.cache import cache_folder
-from beamless.inference.devices import compile_model
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.inference.tokenizer import Tokenizer
@@ -163,13 +162,8 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
     check_match(checkpoint, corrector)
     special = (bundle.tokenizer.no_speech, bundle.tokenizer.no_timestamps)
     graph = corrected_graph(checkpoint, corrector, capacity, *special)
-    compiled = compile_model(
-        graph, bundle.device, bundle.manifest.precision["decoder"], None, bundle.threads
-    )
     manifest = replace(bundle.manifest, corrector=_about(corrector))
-    shape = ("corrected", 1, capacity, bundle.manifest.sizes["frames"])
-    graphs = {**bundle._compiled, shape: compiled}
-    return replace(bundle, manifest=manifest, _compiled=graphs)
+    return bundle.with_graph("corrected", graph, manifest)
 
 
 def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> Bundle:

@@ -167,11 +167,11 @@ def beam_texts(
 
 def on_its_own(bundle: Bundle) -> Bundle:
     """Return the same bundle with nothing compiled yet, so that its memory can be given back."""
-    return replace(bundle, _compiled={})
+    return replace(bundle)
 
 
 def with_default_precision(bundle: Bundle) -> Bundle:
     """Return a bundle that computes in what its device chooses by itself."""
     precision = {**bundle.manifest.precision, "encoder": "default", "decoder": "default"}
     manifest = replace(bundle.manifest, precision=precision)
-    return replace(bundle, manifest=manifest, _compiled={})
+    return replace(bundle, manifest=manifest)

@@ -10,7 +10,7 @@ import pytest
 from beamless.inference.bundle import FORMAT_VERSION, load_bundle, read_manifest
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Greedy, greedy
-from beamless.models.bundle import open_bundle, write_bundle
+from beamless.models.bundle import open_bundle, with_corrector, write_bundle
 from beamless.models.corrector import CorrectorConfig, untrained
 from beamless.models.parity_record import read_parity, require_parity, write_parity
 from beamless.models.sources import locate
@@ -131,6 +131,23 @@ def test_float32_weights_take_twice_the_room_and_give_the_same_tokens(
     assert (bundle.folder / "decoder.bin").stat().st_size == pytest.approx(2 * halves, rel=0.05)
     rule = (tiny_window, bundle.tokenizer.prompt(), bundle.tokenizer.end)
     assert greedy(Greedy(bundle), *rule).tokens == greedy(Greedy(tiny_bundle), *rule).tokens
+
+
+def test_another_corrector_shares_all_graphs_but_its_own(tiny, tiny_bundle):
+    for graph in ("decoder", "corrected"):
+        tiny_bundle.compile(graph)
+    config = CorrectorConfig("shift", tiny.hash, tiny.sizes.width, units=8)
+    other = with_corrector(tiny_bundle, tiny, untrained(config))
+    assert other.compile("decoder") is tiny_bundle.compile("decoder")
+    assert other.compile("corrected") is not tiny_bundle.compile("corrected")
+    assert other.manifest.corrector["hash"] != tiny_bundle.manifest.corrector["hash"]
+
+
+def test_a_copy_with_something_changed_has_nothing_compiled(tiny_bundle):
+    tiny_bundle.compile("decoder")
+    copy = replace(tiny_bundle, threads=1)
+    assert not copy.from_cache
+    assert copy.compile("decoder") is not tiny_bundle.compile("decoder")
 
 
 def test_an_existing_folder_is_never_written_over(tiny, tmp_path):

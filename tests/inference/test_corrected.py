@@ -146,7 +146,7 @@ def test_the_graphs_top_tokens_are_those_of_the_host(tiny_bundle, tiny_window):
 def test_the_npu_plugins_path_gives_the_same_tokens(model, request):
     bundle = request.getfixturevalue(f"{model}_bundle")
     window = request.getfixturevalue(f"{model}_window")
-    over_npu = replace(bundle, device=NPU_ON_CPU, _compiled={})
+    over_npu = replace(bundle, device=NPU_ON_CPU)
     plain = decode(Greedy(bundle), window, bundle)
     assert decode(Greedy(over_npu), window, over_npu).tokens == plain.tokens
     assert decode(Corrected(over_npu), window, over_npu).tokens == plain.tokens

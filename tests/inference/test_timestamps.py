@@ -162,7 +162,7 @@ def test_an_untrained_corrector_with_times_is_greedy_with_times(model, request, 
 
 def test_the_npu_plugins_path_writes_the_same_times(tiny_bundle, talk):
     window = encoded(tiny_bundle, talk)
-    over_npu = Corrected(replace(tiny_bundle, device=NPU_ON_CPU, _compiled={}))
+    over_npu = Corrected(replace(tiny_bundle, device=NPU_ON_CPU))
     plain = decode(Greedy(tiny_bundle), window, tiny_bundle)
     assert decode(over_npu, window, tiny_bundle).tokens == plain.tokens
 

@@ -153,7 +153,7 @@ def calibration(tiny, recordings, tmp_path_factory):
 
 def test_calibrating_changes_the_confidence_of_words_and_no_token(calibration, speech):
     bundle, _, _ = calibration
-    plain = replace(bundle, manifest=replace(bundle.manifest, confidence=None), _compiled={})
+    plain = replace(bundle, manifest=replace(bundle.manifest, confidence=None))
     options = DecodingOptions(word_times=True)
     before, after = (Transcriber(b, options=options).transcribe(speech) for b in (plain, bundle))
     assert after.text == before.text

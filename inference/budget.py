@@ -11,6 +11,7 @@ import numpy as np
 
 from beamless.inference.features import SAMPLE_RATE
 from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.repeats import repeated_tail
 
 HEAD_START = 12
 """Tokens that any window may have: short cries that are spelled at length, punctuation."""
@@ -28,8 +29,6 @@ none takes more than 0.55 of the budget that follows, and one in a hundred more 
 FRAME = SAMPLE_RATE // 50
 LOUDEST = 95  # percentile of the frames' power that counts as a window's loudness
 SOUNDING = 1e-3  # of that power, 30 dB less, a frame sounds
-LONGEST_PASSAGE = 12  # tokens that are looked for as repeated
-REPEATS = 3
 
 
 def sounding_seconds(samples: np.ndarray) -> float:
@@ -81,7 +80,7 @@ def without_repeats(hypothesis: Hypothesis) -> Hypothesis:
     """
     if hypothesis.finish_reason != "budget":
         return hypothesis
-    kept = before_repeats(hypothesis.tokens)
+    kept = len(hypothesis.tokens) - repeated_tail(hypothesis.tokens)
     hidden, alignment = hypothesis.hidden, hypothesis.alignment
     return replace(
         hypothesis,
@@ -90,18 +89,3 @@ def without_repeats(hypothesis: Hypothesis) -> Hypothesis:
         hidden=None if hidden is None else hidden[:kept],
         alignment=None if alignment is None else alignment[:kept],
     )
-
-
-def before_repeats(tokens: Sequence[int]) -> int:
-    """Return how many tokens to keep of a text that ends in a passage said over and over.
-
-    The passage, of at most twelve tokens, is kept once where it was said three times or more; a
-    text that does not end so is kept whole.
-    """
-    for period in range(1, LONGEST_PASSAGE + 1):
-        same = 0
-        while same + period < len(tokens) and tokens[-1 - same] == tokens[-1 - same - period]:
-            same += 1
-        if same + period >= REPEATS * period:
-            return len(tokens) - same
-    return len(tokens)

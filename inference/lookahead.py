@@ -12,9 +12,7 @@ from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV, Passage
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis, Others
-
-CYCLE_REPEATS = 3
-LONGEST_CYCLE = 12
+from beamless.inference.repeats import cycles
 
 
 @dataclass(frozen=True)
@@ -168,15 +166,3 @@ def until_next_question(branch: Branch, options: LookaheadOptions) -> int:
         if in_question(choice, options):
             return index + 1
     return len(branch.tokens)
-
-
-def cycles(tokens: Sequence[int]) -> bool:
-    """Tell whether a text ends with the same passage three times over.
-
-    One token repeated thrice is no cycle: digits are spoken so.
-    """
-    for length in range(2, LONGEST_CYCLE + 1):
-        tail = tuple(tokens[-length * CYCLE_REPEATS :])
-        if len(tail) == length * CYCLE_REPEATS and tail == tail[:length] * CYCLE_REPEATS:
-            return True
-    return False

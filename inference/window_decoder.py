@@ -9,9 +9,9 @@ import numpy as np
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.hypothesis import Hypothesis
-from beamless.inference.lookahead import cycles
 from beamless.inference.methods import method_of
 from beamless.inference.options import AudioContext, DecodingOptions
+from beamless.inference.repeats import cycles
 from beamless.inference.sampling import TokenOptions
 from beamless.inference.window_encoder import WindowEncoder
 

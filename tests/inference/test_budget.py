@@ -9,7 +9,6 @@ from toys import START, ToyBundle, scripted
 
 from beamless.inference.beam import Beam, beam_search
 from beamless.inference.budget import (
-    before_repeats,
     budget_for,
     is_spent,
     sounding_seconds,
@@ -19,6 +18,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.lookahead import LookaheadOptions, lookahead
 from beamless.inference.options import DecodingOptions
+from beamless.inference.repeats import cycles, repeated_tail
 from beamless.inference.sampling import TokenOptions
 from beamless.inference.transcribe import Transcriber
 
@@ -83,13 +83,19 @@ passages = st.lists(st.integers(0, 50), min_size=1, max_size=12, unique=True)
 def test_a_passage_said_over_and_over_is_kept_once(before, passage, times, data):
     cut = data.draw(st.integers(0, len(passage) - 1))  # the budget ends amid a passage
     tokens = before + passage * times + passage[:cut]
-    assert tokens[: before_repeats(tokens)] == before + passage
+    assert tokens[: len(tokens) - repeated_tail(tokens)] == before + passage
 
 
 @given(st.lists(st.integers(0, 50), unique=True), passages)
 def test_what_is_said_twice_is_kept(before, passage):
     tokens = [token + 100 for token in before] + passage * 2
-    assert before_repeats(tokens) == len(tokens)
+    assert repeated_tail(tokens) == 0
+
+
+@given(st.lists(st.integers(0, 2), max_size=40))
+def test_a_text_cycles_where_it_ends_with_a_passage_three_times_over(tokens):
+    tails = (tokens[-3 * length :] for length in range(2, 13) if len(tokens) >= 3 * length)
+    assert cycles(tokens) == any(tail == tail[: len(tail) // 3] * 3 for tail in tails)
 
 
 @pytest.mark.parametrize("text", [SENTENCE, OTHER_SENTENCE, "Yes.", "9 1 1 5 5 5 0 1 2 3"])

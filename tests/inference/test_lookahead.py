@@ -7,7 +7,8 @@ from toys import END, START, ToyBundle, scripted, toy_logits, toy_window
 
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.logits import log_sum_exp
-from beamless.inference.lookahead import LookaheadOptions, cycles, lookahead
+from beamless.inference.lookahead import LookaheadOptions, lookahead
+from beamless.inference.repeats import cycles
 
 PROMPT = (START, 2)
 VOCABULARY, CAPACITY = 6, 14

@@ -17,13 +17,23 @@ PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
+class Part:
+    """An utterance in a joined recording: where it lies, in seconds, and what is said in it."""
+
+    start: float
+    end: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Clip:
-    """A file, what is said in it, and its length in seconds."""
+    """A file, what is said in it, its length in seconds, and what it was joined from, if it was."""
 
     id: str
     path: Path
     text: str
     seconds: float
+    parts: tuple[Part, ...] = ()
 
 
 def read_clips(
@@ -75,9 +85,19 @@ def joined(clips: Sequence[Clip], seconds: float, out: Path) -> list[Clip]:
     silence = np.zeros(round(PAUSE_SECONDS * SAMPLE_RATE), np.float32)
     for number, group in enumerate(groups):
         path = out / "audio" / f"{number:04d}.wav"
-        samples = np.concatenate([part for c in group for part in (load_audio(c.path), silence)])
+        sounds = [load_audio(clip.path) for clip in group]
+        samples = np.concatenate([part for sound in sounds for part in (sound, silence)])
         with replaced_atomically(path) as temporary:
             soundfile.write(temporary, samples, SAMPLE_RATE)
         text = " ".join(clip.text for clip in group)
-        found.append(Clip(f"joined/{number:04d}", path, text, len(samples) / SAMPLE_RATE))
+        seconds = len(samples) / SAMPLE_RATE
+        parts = parts_of(group, [len(sound) / SAMPLE_RATE for sound in sounds])
+        found.append(Clip(f"joined/{number:04d}", path, text, seconds, parts))
     return found
+
+
+def parts_of(clips: Sequence[Clip], seconds: Sequence[float]) -> tuple[Part, ...]:
+    """Return where clips of so many seconds lie, one behind the other with pauses in between."""
+    starts = np.cumsum([0.0, *(each + PAUSE_SECONDS for each in seconds)])[:-1]
+    placed = zip(starts.tolist(), seconds, clips, strict=True)
+    return tuple(Part(start, start + length, clip.text) for start, length, clip in placed)

@@ -71,7 +71,7 @@ def compare(said: Sequence[Timed], found: Sequence[Timed]) -> Borders:
 
 def borders(
     model: str,
-    corpora: list[Path],
+    corpus: Path,
     *,
     out: Path,
     limit: int | None = None,
@@ -82,15 +82,15 @@ def borders(
 
     Args:
         model: a bundle's folder, or a model's name.
-        corpora: corpus folders.
+        corpus: a corpus's folder.
         out: a folder for the recordings and their subtitles.
-        limit: so many utterances of each corpus.
+        limit: so many of its utterances.
         join: s of a recording, at least.
         method: as in ``beamless transcribe``.
     """
     options = DecodingOptions(timestamps=True, word_times=True)
     transcriber = Transcriber(open_bundle(model), method=method, options=options)
-    for clip in track(read_clips(corpora, limit, None, join, out), "recordings"):
+    for clip in track(read_clips([corpus], limit, None, join, out), "recordings"):
         transcript = transcriber.transcribe(clip.path)
         write_text_atomically(out / f"{clip.path.stem}.srt", render(transcript, "srt"))
         said = spoken(clip.parts)

@@ -13,7 +13,11 @@ from beamless.models.corrector import load_corrector
 from beamless.models.parity_record import write_parity
 from beamless.training.ablation_table import Line
 from beamless.training.ablations import ablate
+from beamless.training.csv_rows import read_csv
+from beamless.training.fit import train
+from beamless.training.fitting import Fitting
 from beamless.training.report import Row
+from beamless.training.stopping import StopBetweenBatches
 
 FOX = "The quick brown fox jumps over the lazy dog."
 PERIOD = "In short, the period was so far like the present period."
@@ -56,8 +60,6 @@ def made(tiny_bundle, speech, other_speech, tmp_path_factory):
 
 
 def test_every_row_stands_in_the_table_with_what_it_learned_from(made):
-    from beamless.training.csv_rows import read_csv
-
     text = (made / "out" / "table.md").read_text(encoding="utf-8").splitlines()
     assert [line.split("|")[1].strip() for line in text[2:7]] == [
         "untrained",
@@ -87,3 +89,24 @@ def test_a_second_run_finds_all_done_and_says_the_same(made):
     ablate(made / "recipe.yaml", out, [made / "corpus" / "dev"], heard=[made / "corpus" / "dev"])
     assert (out / "table.csv").read_text(encoding="utf-8") == before
     assert {path: path.stat().st_mtime_ns for path in times} == times
+
+
+def ask_to_stop(self, trainer, module):
+    self.asked = True
+
+
+def test_a_stopped_training_of_mwer_goes_on_to_the_same_bytes(made, tmp_path, monkeypatch):
+    fitting = Fitting(objective="mwer", units=8, epochs=3, batch_size=1)
+
+    def trained(out):
+        train([made / "traces"], out, model="tiny.en", targets=["list"], fitting=fitting)
+        return (out / "corrector.safetensors").read_bytes()
+
+    undisturbed = trained(tmp_path / "undisturbed")
+    with monkeypatch.context() as patched:
+        patched.setattr(StopBetweenBatches, "on_train_epoch_end", ask_to_stop)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path / "stopped")
+    assert (tmp_path / "stopped" / "checkpoints" / "last.ckpt").is_file()
+    assert not (tmp_path / "stopped" / "corrector.json").exists()
+    assert trained(tmp_path / "stopped") == undisturbed

@@ -39,8 +39,8 @@ class Point:
 
 def curve(
     bundle: str,
-    corpora: list[Path],
     out: Path,
+    corpora: list[Path],
     *,
     ahead: Ahead = "lookahead",
     margins: list[float] = [0.2, 0.4, 0.6, 1.0, 1.5, 2.0],  # noqa: B006
@@ -53,9 +53,9 @@ def curve(
 
     Args:
         bundle: a bundle's folder, or a model's name.
-        corpora: dev corpora; a setting chosen on test speech says nothing about other speech.
         out: a folder for curve.png, curve.csv and the evaluation's own report; a stopped run goes
             on from there.
+        corpora: dev corpora; a setting chosen on test speech says nothing about other speech.
         ahead: lookahead, on the corrector; or greedy-lookahead, without it.
         margins: nats below which both tokens are tried.
         budgets: extra steps a window, each with the largest margin.

@@ -45,4 +45,4 @@ def test_the_curve_is_drawn(tmp_path):
 
 def test_a_margin_of_nothing_is_refused_before_any_work(tmp_path):
     with pytest.raises(BeamlessError, match="--margin"):
-        curve("no-such-model", [tmp_path], tmp_path / "out", margins=[0.0])
+        curve("no-such-model", tmp_path / "out", [tmp_path], margins=[0.0])

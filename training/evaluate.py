@@ -22,7 +22,7 @@ from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
 from beamless.training.contenders import Contender, contender, decode, open_contenders
-from beamless.training.report import Row, Run, print_report
+from beamless.training.report import Row, Run, print_report, reports
 from beamless.training.report_files import write_report
 
 
@@ -115,9 +115,10 @@ def evaluate_bundle(
             advance()
     if not rows:
         raise BeamlessError("no utterance could be decoded; all are longer than 30 s")
-    print_report(rows, run)
+    found = reports(rows, run)
+    print_report(found)
     if out and kept:
-        write_report(rows, run, out)
+        write_report(rows, run, found, out)
         kept.unlink()
 
 

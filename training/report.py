@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
@@ -156,14 +156,27 @@ def counted(content: Mapping[str, Any]) -> str:
     return f"{said}, {empty} of the references empty" if empty else said
 
 
-def print_report(rows: Sequence[Row], run: Run) -> None:
+class Reports(NamedTuple):
+    """What ``report`` tells of all rows, and of those of each corpus."""
+
+    whole: dict[str, Any]
+    by_corpus: dict[str, dict[str, Any]]
+
+
+def reports(rows: Sequence[Row], run: Run) -> Reports:
+    """Work an evaluation's figures out, once for all who show them."""
+    by_corpus = {name: report(part, run) for name, part in parts_of(rows, run).items()}
+    only = next(iter(by_corpus.values())) if len(by_corpus) == 1 else None
+    return Reports(only or report(rows, run), by_corpus)
+
+
+def print_report(found: Reports) -> None:
     """Print a table for each corpus, and one for all together."""
     output = screen()
-    parts = parts_of(rows, run)
-    for name, part in parts.items():
-        output.print(_table(report(part, run), name))
-    if len(parts) > 1:
-        output.print(_table(report(rows, run), "all"))
+    for name, content in found.by_corpus.items():
+        output.print(_table(content, name))
+    if len(found.by_corpus) > 1:
+        output.print(_table(found.whole, "all"))
 
 
 def parts_of(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:

@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from beamless.training.report import COLUMNS, Row, Run, cells, counted, parts_of, report
+from beamless.training.report import COLUMNS, Reports, Row, Run, cells, counted
 
 EXAMPLES = 5
 
 
-def markdown(rows: Sequence[Row], run: Run) -> str:
+def markdown(rows: Sequence[Row], run: Run, found: Reports) -> str:
     """Return ``report.md``."""
-    parts = parts_of(rows, run)
     lines = [f"# {run.model}, {run.device}", ""]
-    for name, part in parts.items():
-        lines += [f"## {name}", "", *_table(report(part, run)), ""]
-    if len(parts) > 1:
-        lines += ["## All", "", *_table(report(rows, run)), ""]
+    for name, content in found.by_corpus.items():
+        lines += [f"## {name}", "", *_table(content), ""]
+    if len(found.by_corpus) > 1:
+        lines += ["## All", "", *_table(found.whole), ""]
     for method in run.methods[1:]:
         lines += _examples(rows, run.methods[0], method)
     return "\n".join(lines)

@@ -8,7 +8,7 @@ import numpy as np
 
 from beamless.data_gen.word_errors import normalize
 from beamless.inference.atomic import replaced_atomically
-from beamless.training.report import Row, Run, parts_of, report
+from beamless.training.report import Reports, Row, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,14 +18,14 @@ LEAST_SHARE, MOST_SHARE = -150.0, 350.0  # %, where a bar without a bound ends
 MARKERS = "osD^vP*X<>"
 
 
-def draw_report(rows: Sequence[Row], run: Run, path: Path) -> None:
+def draw_report(rows: Sequence[Row], run: Run, found: Reports, path: Path) -> None:
     """Write a PNG of three pictures, readable in grey."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    _errors_against_steps(left, report(rows, run)["methods"])
-    _gaps(middle, {name: report(part, run) for name, part in parts_of(rows, run).items()})
+    _errors_against_steps(left, found.whole["methods"])
+    _gaps(middle, found.by_corpus)
     _places(right, rows, run)
     utterances = len({(row.corpus, row.id) for row in rows})
     title = f"{run.model} on {run.device}, {', '.join(run.corpora)}: {utterances} utterances"

@@ -9,7 +9,7 @@ import pytest
 from beamless.inference.errors import BeamlessError
 from beamless.training.contenders import contender
 from beamless.training.evaluate import _open_out, _rows_of
-from beamless.training.report import Row, Run, report
+from beamless.training.report import Row, Run, report, reports
 from beamless.training.report_files import write_report
 from beamless.training.report_page import markdown
 from beamless.training.report_picture import errors_by_place
@@ -138,7 +138,7 @@ def test_a_text_that_fills_the_capacity_is_counted():
 
 
 def test_files_hold_every_row_under_fixed_columns(tmp_path):
-    write_report(rows(), RUN, tmp_path)
+    write_report(rows(), RUN, reports(rows(), RUN), tmp_path)
     with (tmp_path / "utterances.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
     assert len(read) == 30
@@ -149,7 +149,8 @@ def test_files_hold_every_row_under_fixed_columns(tmp_path):
 
 def test_two_corpora_are_reported_together_and_each(tmp_path):
     both = [*rows(), *(replace(row, corpus="other") for row in rows())]
-    write_report(both, replace(RUN, corpora=("toy", "other")), tmp_path)
+    run = replace(RUN, corpora=("toy", "other"))
+    write_report(both, run, reports(both, run), tmp_path)
     content = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert content["utterances"] == 20
     assert content["by_corpus"]["other"]["utterances"] == 10
@@ -172,7 +173,8 @@ def test_another_run_in_the_same_folder_is_refused(tmp_path):
 def test_a_page_shows_what_was_mended_and_what_was_harmed():
     harmed = replace(ROW, id="h", method="corrected", substitutions=4, hypothesis="all of it wrong")
     beam = replace(ROW, id="h", method="beam5")
-    page = markdown([*rows(), replace(ROW, id="h"), harmed, beam], RUN)
+    found = [*rows(), replace(ROW, id="h"), harmed, beam]
+    page = markdown(found, RUN, reports(found, RUN))
     assert "## What corrected mends most" in page
     assert "all of it wrong" in page.partition("## What corrected harms most")[2]
 
@@ -193,5 +195,6 @@ def test_noise_has_no_place_in_a_sentence():
 
 def test_noise_has_no_rate_of_errors_in_words():
     noise = replace(ROW, reference="", substitutions=0, deletions=0, insertions=3, words=0)
-    page = markdown([noise], replace(RUN, methods=("greedy",)))
+    run = replace(RUN, methods=("greedy",))
+    page = markdown([noise], run, reports([noise], run))
     assert "| no words | 0 | 3 | 0 |" in page

@@ -25,20 +25,21 @@ from beamless.data_gen.text_lines import digest_of, read_text_lines
 from beamless.data_gen.voices import load_voice
 from beamless.data_gen.word_errors import Errors
 from beamless.inference.atomic import write_text_atomically
-from beamless.inference.audio import load_audio
+from beamless.inference.audio import WINDOW_SECONDS
 from beamless.inference.bundle import Bundle
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.methods import default_method, open_method
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT
 from beamless.inference.progress import console, screen, track
-from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.corrector import save_corrector
+from beamless.models.parity_record import require_parity
 from beamless.models.pretrained import pretrained
 from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import train
 from beamless.training.fitting import Fitting
+from beamless.training.one_window import decoded_windows
 
 SPEEDS = (0.85, 1.15)
 ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
@@ -87,10 +88,13 @@ def adapt(
         learning_rate: of AdamW, at the start.
         seed: of sentences, weights and order.
     """
-    require_positive(per_word=per_word)
+    require_positive(per_word=per_word, dev_limit=dev_limit)
     fitting = Fitting(epochs=epochs, learning_rate=learning_rate, seed=seed)
     terms = read_terms(words)
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
+    others = {corpus_name(folder): _dev_set(folder, dev_limit) for folder in dev}
+    before = open_bundle(model)
+    require_parity(before)
     cast = cast_from_recipe(voices) if voices else _one_voice()
     known, aside = set_aside(cast)
     learnt, judged = sentences_around(terms, own, per_word, seed)
@@ -98,7 +102,7 @@ def adapt(
     make_corpus(learnt, out / "learnt", known, origin)
     make_corpus(judged, out / "judged", aside or known, origin)
     collect(out / "learnt", out / "traces", targets=["reference"], model=model)
-    start = _start(model, out)
+    start = _start(before, out)
     if not (out / "corrector" / "corrector.json").is_file():
         train(
             [out / "traces", *traces],
@@ -111,14 +115,25 @@ def adapt(
         )
     bundle = out / "bundle"
     checked_bundle(model, out / "corrector", bundle)
-    corpora = {"terms": read_corpus(out / "judged")}
-    corpora |= {corpus_name(folder): spread(read_corpus(folder), dev_limit) for folder in dev}
-    _report(open_bundle(model), open_bundle(str(bundle)), corpora, aside is not None, out)
+    corpora = {"terms": read_corpus(out / "judged"), **others}
+    _report(before, open_bundle(str(bundle)), corpora, aside is not None, out)
 
 
 def _one_voice() -> Cast:
     voice = load_voice("joe")
     return Cast((Role(voice, 1.0, voice.speakers[:1], SPEEDS),))
+
+
+def _dev_set(corpus: Path, limit: int | None) -> list[Utterance]:
+    """Return some utterances of a corpus that fit in a window.
+
+    Raises:
+        BeamlessError: there is none.
+    """
+    found = [u for u in spread(read_corpus(corpus), limit) if u.duration <= WINDOW_SECONDS]
+    if not found:
+        raise BeamlessError(f"{corpus} has no utterance of at most {WINDOW_SECONDS:g} s")
+    return found
 
 
 def set_aside(cast: Cast) -> tuple[Cast, Cast | None]:
@@ -149,9 +164,9 @@ def set_aside(cast: Cast) -> tuple[Cast, Cast | None]:
     return part(judging=False), part(judging=True)
 
 
-def _start(model: str, out: Path) -> Path | None:
+def _start(bundle: Bundle, out: Path) -> Path | None:
     """Write the corrector to go on from into a folder, or return None where there is none."""
-    corrector = pretrained(open_bundle(model).manifest.model["hash"])
+    corrector = pretrained(bundle.manifest.model["hash"])
     if corrector is None:
         return None
     save_corrector(corrector, out / "start")
@@ -162,10 +177,11 @@ def recall(bundle: Bundle, utterances: Sequence[Utterance], title: str) -> Recal
     """Decode utterances by a bundle's default method; count the terms in what was heard."""
     tokenizer = bundle.tokenizer
     decode = open_method(bundle, default_method(bundle), tokenizer.prompt("en"))
-    encode = WindowEncoder(bundle)
     heard, said, errors = 0, 0, Errors()
-    for utterance in track(utterances, title):
-        found = decode(encode(load_audio(utterance.audio), DEFAULT_AUDIO_CONTEXT))
+    watched = track(utterances, title)
+    for utterance, found in decoded_windows(bundle, decode, watched, DEFAULT_AUDIO_CONTEXT):
+        if found is None:
+            continue
         errors += errors_of(found.tokens, utterance.text, tokenizer, "en")
         term = utterance.extra.get("term")
         if term:
@@ -184,14 +200,12 @@ def _report(
     table = Table("", "terms heard, before", "after", "WER before", "after", title_justify="left")
     content = {}
     for name, utterances in corpora.items():
-        short = [u for u in utterances if u.duration <= 30]
-        if not short:
-            raise BeamlessError(f"{name} has no utterance of at most 30 s")
-        old, new = recall(before, short, f"{name}, before"), recall(after, short, f"{name}, after")
+        old = recall(before, utterances, f"{name}, before")
+        new = recall(after, utterances, f"{name}, after")
         terms = [f"{one.heard} of {one.said}" if one.said else "" for one in (old, new)]
         table.add_row(name, *terms, f"{old.errors.rate:.2%}", f"{new.errors.rate:.2%}")
         content[name] = {
-            "utterances": len(short),
+            "utterances": len(utterances),
             "said": old.said,
             "heard": {"before": old.heard, "after": new.heard},
             "wer": {"before": old.errors.rate, "after": new.errors.rate},

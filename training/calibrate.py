@@ -13,7 +13,6 @@ from rich.table import Table
 from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.inference.atomic import write_text_atomically
-from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
@@ -22,11 +21,11 @@ from beamless.inference.methods import default_method, open_method
 from beamless.inference.progress import console, progress, screen
 from beamless.inference.segments import word_probability
 from beamless.inference.tokenizer import Tokenizer
-from beamless.inference.window_encoder import WindowEncoder
 from beamless.inference.word_times import words_of
 from beamless.models.bundle import open_bundle
 from beamless.training.calibration import Sample, calibrated, fit, quality
 from beamless.training.calibration_picture import draw_calibration
+from beamless.training.one_window import decoded_windows
 from beamless.training.right_words import right_words
 
 UNITS = ("word", "token")
@@ -105,18 +104,12 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
     ``right_words``).
     """
     tokenizer, left_out = bundle.tokenizer, 0
-    encoder = WindowEncoder(bundle)
     decode = open_method(bundle, default_method(bundle), tokenizer.prompt(language))
     with progress("utterances", len(work)) as advance:
-        for utterance in work:
-            samples = load_audio(utterance.audio)
-            if len(samples) <= WINDOW_SECONDS * SAMPLE_RATE:
-                found = decode(encoder(samples, "short"))
-                told = list(judged_words(found, utterance, tokenizer, language))
-                left_out += not told
-                yield from told
-            else:
-                left_out += 1
+        for utterance, found in decoded_windows(bundle, decode, work, "short"):
+            told = list(judged_words(found, utterance, tokenizer, language)) if found else []
+            left_out += not told
+            yield from told
             advance()
     if left_out:
         reasons = "too long, a loop, no words, or hard to align"

@@ -1,11 +1,13 @@
 """Who learns and who judges: speakers of one side are never on the other."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
 from beamless.data_gen.casting import Cast, Role
-from beamless.training.adapt import set_aside
+from beamless.inference.errors import BeamlessError
+from beamless.training.adapt import adapt, set_aside
 
 
 def voice(name, *speakers):
@@ -35,3 +37,36 @@ def test_a_voice_that_is_set_aside_whole_says_nothing_to_learn_from():
     cast = Cast((Role(voice("a", "0")), Role(voice("b", "0"))))
     learning, judging = set_aside(cast)
     assert len(learning.roles) == len(judging.roles) == 1
+
+
+@pytest.fixture
+def words(tmp_path):
+    (tmp_path / "words.txt").write_text("Reineke\n", encoding="utf-8")
+    return tmp_path / "words.txt"
+
+
+def test_a_model_that_is_not_to_be_had_is_said_before_a_voice_speaks(words, tmp_path):
+    with pytest.raises(BeamlessError, match="there is no model 'huge'"):
+        adapt(words, tmp_path / "out", model="huge")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_that_never_passed_the_gate_is_said_before_a_voice_speaks(
+    words, tiny_bundle, tmp_path
+):
+    with pytest.raises(BeamlessError, match="never checked"):
+        adapt(words, tmp_path / "out", model=str(tiny_bundle.folder))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dev_corpus_without_a_short_utterance_is_said_before_hours_of_work(words, clip, tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "fox.wav").write_bytes(clip.read_bytes())
+    line = {"id": "fox", "file_name": "fox.wav", "text": "the fox", "duration": 31.0}
+    (corpus / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="has no utterance of at most 30 s"):
+        adapt(words, tmp_path / "out", model="huge", dev=[corpus])
+    with pytest.raises(BeamlessError, match="there is no corpus folder"):
+        adapt(words, tmp_path / "out", model="huge", dev=[tmp_path / "nowhere"])
+    assert not (tmp_path / "out").exists()

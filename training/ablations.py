@@ -36,7 +36,8 @@ def ablate(
 ) -> None:
     """Train and decode each row of a recipe; a stopped run goes on, and done rows are kept.
 
-    Each row has a folder of its own with its corrector and its report. The first row that decodes
+    Each row has a folder of its own with its corrector and its report; what the encoder makes of
+    the dev corpora is kept for all rows in the folder windows. The first row that decodes
     with greedy and beam5 is what the share of the gap closed is measured by.
 
     Args:
@@ -103,6 +104,7 @@ def _run_row(
             audio_context=plan.audio_context,
             datastore=row.datastore,
             out=here / "report",
+            windows=out / "windows",
         )
     if row.last_layer:
         return None, parameters_of(load_checkpoint(plan.model))

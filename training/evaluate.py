@@ -22,6 +22,7 @@ from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
 from beamless.training.contenders import Contender, contender, decode, open_contenders
+from beamless.training.kept_windows import KeptWindows
 from beamless.training.report import Row, Run, print_report, reports
 from beamless.training.report_files import write_report
 
@@ -80,8 +81,13 @@ def evaluate_bundle(
     audio_context: AudioContext,
     datastore: Sequence[Path],
     out: Path | None,
+    windows: Path | None = None,
 ) -> None:
-    """Do what ``evaluate`` does, with a bundle that is open already."""
+    """Do what ``evaluate`` does, with a bundle that is open already.
+
+    ``windows`` is a folder that keeps what the encoder makes of each window, for further
+    evaluations of the same model; times then say nothing about it.
+    """
     passed = _passed_gate(opened)
     ours = ["corrected", "lookahead"] if opened.has_corrector else ["lookahead"]
     names = methods or ["greedy", *ours, "beam5"]
@@ -106,7 +112,7 @@ def evaluate_bundle(
     done = {(row.corpus, row.id) for row in rows}
     left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
     with progress("utterances", len(left)) as advance:
-        for new in decode_all(opened, contenders, opened_as, language, left):
+        for new in decode_all(opened, contenders, opened_as, language, left, windows):
             rows += new
             if kept:
                 with kept.open("a", encoding="utf-8", newline="\n") as file:
@@ -128,6 +134,7 @@ def decode_all(
     methods: Mapping[Contender, Method],
     language: str,
     work: Sequence[tuple[str, Utterance]],
+    windows: Path | None = None,
 ) -> Iterator[list[Row]]:
     """Yield one row a method for each (corpus, utterance); none where it is longer than 30 s.
 
@@ -135,7 +142,7 @@ def decode_all(
     its own decoding.
     """
     prompt = bundle.tokenizer.prompt(language)
-    encoder = WindowEncoder(bundle)
+    encoder = KeptWindows(bundle, windows) if windows else WindowEncoder(bundle)
     contexts = {one.audio_context for one in contenders}
     encoder.prepare(contexts)
     for corpus, utterance in work:

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import sys
 from argparse import ArgumentError
 from collections.abc import Callable
@@ -151,6 +152,21 @@ def with_underscores(argument: str) -> str:
     return "--" + name[2:].replace("-", "_") + equals + value
 
 
+def reason_of(error: ArgumentError, given: list[str]) -> str:
+    """Return what was wrong with an option, without the types of Python that the parser names."""
+    reason = " ".join(str(error).split())
+    found = re.match(r'Parser key "(\w+)".*(?:Got|Given) value: (.*)', reason)
+    if not found:
+        return reason
+    name, value = found.groups()
+    option = "--" + name.replace("_", "-")
+    known = re.search(r"Literal\[(.*?)\]", reason)
+    wanted = f"; it is one of {known[1]}" if known else ""
+    spelled = {argument.partition("=")[0].replace("_", "-") for argument in given}
+    called = option if option in spelled else name
+    return f"{called} cannot be {value!r}{wanted}"
+
+
 def usage() -> str:
     """Return the list of commands."""
     width = max(map(len, COMMANDS))
@@ -181,8 +197,7 @@ def run(arguments: list[str]) -> int:
     try:
         options = parser.parse_args([with_underscores(argument) for argument in rest])
     except ArgumentError as error:
-        reason = " ".join(str(error).split())
-        raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
+        raise BeamlessError(f"{reason_of(error, rest)}; see 'beamless {command} --help'") from None
     except UnicodeDecodeError:
         raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
     values = parser.instantiate(options).as_dict()

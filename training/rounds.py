@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beamless.data_gen.collect import collect
-from beamless.data_gen.corpora import corpus_name
+from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.traces import TargetKind
 from beamless.inference.atomic import write_text_atomically
@@ -62,12 +62,14 @@ def rounds(
         workers: how many processes collect.
         fitting: the corrector's family and size, and how it is fitted.
     """
-    require_positive(beam_size=beam_size)
+    require_positive(beam_size=beam_size, limit=limit, dev_limit=dev_limit, workers=workers)
     if rounds < 0:
         raise BeamlessError(f"there are no {rounds} rounds; 0 is teacher forcing alone")
     if not dev:
         raise BeamlessError("name corpora of other speakers to choose the epoch by, with --dev")
     names = names_of(corpora)
+    for corpus in (*corpora, *dev):
+        read_corpus(corpus)
     require_parity(open_bundle(model))
     traces = {name: out / "traces" / name for name in names}
     for name, corpus in names.items():

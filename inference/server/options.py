@@ -40,6 +40,8 @@ class ServerOptions:
     def __post_init__(self) -> None:
         for name in ("hostnames", "origins"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not self.host.strip():
+            raise BeamlessError("host is empty; 127.0.0.1 is this machine alone, 0.0.0.0 anybody")
         for name in ("workers", "max_upload_mb", "max_minutes", "max_idle"):
             if not getattr(self, name) > 0:
                 raise BeamlessError(f"{name} is {getattr(self, name)}; give a number above 0")

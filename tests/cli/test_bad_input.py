@@ -164,3 +164,31 @@ def test_an_output_folder_under_a_file_is_refused_before_decoding(tmp_path, clip
 def test_a_config_that_is_not_utf_8(tmp_path, clip):
     (tmp_path / "options.yaml").write_bytes(b"model: caf\xe9\n")
     assert "UTF-8" in fails("transcribe", clip, "--config", tmp_path / "options.yaml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--tokens-a-second", "nan"), "--tokens-a-second cannot be 'nan'"),
+        (("--eos_boost=much",), "--eos-boost cannot be 'much'"),
+        (("--temperatures", "0", "hot"), "--temperatures cannot be 'hot'"),
+        (("--format", "docx"), "--format cannot be 'docx'; it is one of 'txt', 'srt'"),
+    ],
+)
+def test_an_option_of_another_kind_is_said_without_types_of_python(arguments, said):
+    message = fails("transcribe", "a.wav", *arguments)
+    assert message.startswith(said)
+    assert not any(noise in message for noise in ("class", "typing", "Parser key", "Union"))
+
+
+@pytest.mark.parametrize("which", ["corpus", "dev"])
+def test_rounds_looks_at_all_corpora_before_it_collects(tmp_path, clip, which):
+    corpus, missing = tmp_path / "corpus", tmp_path / "missing"
+    corpus.mkdir()
+    (corpus / "fox.wav").write_bytes(clip.read_bytes())
+    line = {"id": "fox", "file_name": "fox.wav", "text": "the quick brown fox"}
+    (corpus / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    read, dev = (missing, corpus) if which == "corpus" else (corpus, missing)
+    message = fails("rounds", read, tmp_path / "out", "--dev", dev, "--model", "no-such-model")
+    assert message == f"there is no corpus folder {missing}"
+    assert not (tmp_path / "out").exists()

@@ -205,3 +205,11 @@ def test_limits_of_nothing_are_refused(name):
 
     with pytest.raises(BeamlessError, match=name):
         ServerOptions(**{name: 0})
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_an_empty_host_is_not_taken_for_every_address(host):
+    from beamless.inference.errors import BeamlessError
+
+    with pytest.raises(BeamlessError, match="host is empty"):
+        ServerOptions(host=host)

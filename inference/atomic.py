@@ -1,9 +1,34 @@
 """Files that appear whole or not at all."""
 
+import errno
+import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from beamless.inference.errors import BeamlessError
+
+LEAST_FREE = 1_000_000  # bytes; with less a disk counts as full
+
+
+@contextmanager
+def told_if_full(folder: Path) -> Iterator[None]:
+    """Raise what fails in the block for want of room as the ``OSError`` that it is.
+
+    Libraries that write files by themselves (OpenVINO, safetensors, libsndfile) raise their own
+    kinds, which do not say that the disk is full.
+    """
+    try:
+        yield
+    except (OSError, BeamlessError):
+        raise
+    except Exception as error:
+        if shutil.disk_usage(folder).free >= LEAST_FREE:
+            raise
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        raise full from error
 
 
 @contextmanager
@@ -17,7 +42,8 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".partial-{secrets.token_hex(8)}{path.suffix}")
     temporary.touch(exist_ok=False)
     try:
-        yield temporary
+        with told_if_full(path.parent):
+            yield temporary
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

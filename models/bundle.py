@@ -10,7 +10,7 @@ from typing import Any
 
 import openvino as ov
 
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import told_if_full, write_text_atomically
 from beamless.inference.bundle import (
     DEFAULT_CAPACITY,
     FORMAT_VERSION,
@@ -61,7 +61,10 @@ def write_bundle(
     tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
     graphs = _graphs(checkpoint, corrector, capacity, tokenizer)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name:
+    with (
+        tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name,
+        told_if_full(folder.parent),
+    ):
         partial = Path(name) / "bundle"
         partial.mkdir()
         for stem, graph in graphs.items():

@@ -2,7 +2,8 @@
 
 ``bundle.json`` (sizes, suppress lists, precision, provenance, hashes), ``encoder.xml`` (log-mel →
 cross-KV; reshaped at load for a shorter context), ``decoder.xml`` (the static step; reshaped at
-load for a beam or a larger cache), ``corrected.xml`` (step and corrector in one graph, where there
+load for a beam or a larger cache, and for windows of any number of positions where the device
+takes these), ``corrected.xml`` (step and corrector in one graph, where there
 is a corrector), and ``tokenizer.json``.
 """
 
@@ -17,14 +18,19 @@ from typing import Any
 import openvino as ov
 
 from beamless.inference.confidence import Confidence
-from beamless.inference.devices import compile_model, was_cached
+from beamless.inference.devices import compile_model, takes_any_size, was_cached
 from beamless.inference.errors import BeamlessError
 from beamless.inference.manifest_check import check_graph, check_manifest
 from beamless.inference.tokenizer import Tokenizer
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 DEFAULT_CAPACITY = 224
 LEAST_CAPACITY = 8
+POSITION_AXIS = {"cross_key": 2, "cross_value": 2, "cross_bias": 1}
+Shape = tuple[str, int, int, int]
+"""A graph's name, B, C and frames, of which a step knows nothing."""
+
+OPEN = -1  # a size that is known only when a window comes
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,7 @@ class Bundle:
     device: str = "CPU"
     graph_cache: Path | None = None
     threads: int | None = None
-    _compiled: dict[tuple[str, int, int, int], ov.CompiledModel] = field(
-        default_factory=dict, init=False
-    )
+    _compiled: dict[Shape, ov.CompiledModel] = field(default_factory=dict, init=False)
 
     @property
     def hash(self) -> str:
@@ -105,6 +109,11 @@ class Bundle:
         return self.manifest.corrector is not None
 
     @property
+    def any_size(self) -> bool:
+        """Whether its encoder and its steps take windows of any number of positions."""
+        return takes_any_size(self.device)
+
+    @property
     def from_cache(self) -> bool:
         """Whether all graphs so far were taken from the cache of compiled ones."""
         return bool(self._compiled) and all(map(was_cached, self._compiled.values()))
@@ -122,28 +131,35 @@ class Bundle:
             graph: the file's stem.
             batch: hypotheses that step together; for ``decoder`` only.
             capacity: tokens of the cache; the bundle's if None.
-            frames: of the log-mel that ``encoder`` takes; all that the model knows if None.
+            frames: of the log-mel that ``encoder`` takes; all that the model knows if None. Where
+                the device takes any size there is one encoder for all of them.
 
         Raises:
             BeamlessError: the model has no such capacity, or the graph other sizes than it says.
         """
         capacity = self.manifest.capacity if capacity is None else capacity
         frames = self.manifest.sizes["frames"] if frames is None else frames
+        if graph != "encoder" or self.any_size:
+            frames = OPEN
         check_capacity(capacity, self.manifest.sizes["text_positions"])
         key = (graph, batch, capacity, frames)
         if key not in self._compiled:
             model = ov.Core().read_model(self.folder / f"{graph}.xml")
             check_graph(graph, model, self.manifest.sizes, self.manifest.capacity)
-            if graph != "encoder" and (batch, capacity) != (1, self.manifest.capacity):
-                model.reshape(step_shapes(model, batch, capacity))
-            if graph == "encoder" and frames != self.manifest.sizes["frames"]:
-                model.reshape([1, self.manifest.sizes["mels"], frames])
-            kind = "encoder" if graph == "encoder" else "decoder"
-            precision = self.manifest.precision[kind]
-            self._compiled[key] = compile_model(
-                model, self.device, precision, self.graph_cache, self.threads
-            )
+            self._compiled[key] = self._compile(model, key, self.graph_cache)
         return self._compiled[key]
+
+    def _compile(self, model: ov.Model, key: Shape, cache: Path | None) -> ov.CompiledModel:
+        """Give a graph its shapes, some of them open where the device takes any size."""
+        graph, batch, capacity, frames = key
+        kind = "encoder" if graph == "encoder" else "decoder"
+        if kind == "encoder":
+            model.reshape([1, self.manifest.sizes["mels"], frames])
+        else:
+            positions = OPEN if self.any_size else self.manifest.sizes["audio_positions"]
+            model.reshape(step_shapes(model, batch, capacity, positions))
+        precision = self.manifest.precision[kind]
+        return compile_model(model, self.device, precision, cache, self.threads)
 
     def with_graph(self, graph: str, model: ov.Model, manifest: Manifest) -> "Bundle":
         """Return a bundle in memory alone that has another step graph and shares all the others.
@@ -155,9 +171,8 @@ class Bundle:
         """
         made = replace(self, manifest=manifest)
         made._compiled.update({k: v for k, v in self._compiled.items() if k[0] != graph})
-        key = (graph, 1, manifest.capacity, manifest.sizes["frames"])
-        precision = manifest.precision["decoder"]
-        made._compiled[key] = compile_model(model, self.device, precision, None, self.threads)
+        key = (graph, 1, manifest.capacity, OPEN)
+        made._compiled[key] = made._compile(model, key, None)
         return made
 
 
@@ -172,8 +187,13 @@ def check_capacity(capacity: int, most: int) -> None:
         raise BeamlessError(f"a capacity of {capacity} is not within {reach}")
 
 
-def step_shapes(model: ov.Model, batch: int, capacity: int) -> dict[str, list[int]]:
-    """Return the input shapes of a step graph for another batch or capacity."""
+def step_shapes(
+    model: ov.Model, batch: int, capacity: int, positions: int | None = None
+) -> dict[str, list[int]]:
+    """Return the input shapes of a step graph for another batch, capacity or number of positions.
+
+    ``positions`` are the encoder's, as the graph has them if None.
+    """
     shapes: dict[str, list[int]] = {}
     for port in model.inputs:
         shape = list(port.shape)
@@ -183,6 +203,8 @@ def step_shapes(model: ov.Model, batch: int, capacity: int) -> dict[str, list[in
             shape[1] = capacity
         elif port.any_name.startswith("past_"):
             shape[0], shape[2] = batch, capacity - 1
+        elif port.any_name.startswith("cross_") and positions is not None:
+            shape[POSITION_AXIS[port.any_name.partition(".")[0]]] = positions
         shapes[port.any_name] = shape
     return shapes
 

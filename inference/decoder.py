@@ -12,9 +12,16 @@ import openvino as ov
 
 from beamless.inference.errors import BeamlessError
 from beamless.inference.kv_cache import KeyValueCache, attention_mask
+from beamless.inference.shapes import fixed_shape
+
+POSITION_AXIS = -2
 
 CrossKV = Mapping[str, np.ndarray]
-"""``cross_key.l`` and ``cross_value.l`` [1, H, S, e] of a window, as the encoder gives them."""
+"""``cross_key.l`` and ``cross_value.l`` [1, H, S, e] of a window, as the encoder gives them.
+
+``cross_bias`` [1, S] may be there too: log n where a position stands for n that are alike. Without
+it each stands for itself.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class StaticDecoder:
         compiled: the step graph, compiled.
         extra_inputs: inputs beside the contract's own, by name; their arrays are bound once and
             may be written to between steps.
+
+    Where the graph leaves S open each window may have its own.
     """
 
     def __init__(
@@ -86,6 +95,7 @@ class StaticDecoder:
         self._positions = np.zeros(1, np.int32)
         self._mask = np.zeros((1, self.capacity), np.float32)
         self._bound: dict[str, np.ndarray] = {}  # the request itself keeps no array alive
+        self._audio_positions = 0
         self._cross_names = {name for name in self._ports if name.startswith("cross_")}
         own = {
             "input_ids": self._tokens,
@@ -99,15 +109,24 @@ class StaticDecoder:
         for name, array in own.items():
             self.bind(name, array)
         self._outputs: dict[str, np.ndarray] = {}
+        self._open_outputs = [p for p in compiled.outputs if p.partial_shape.is_dynamic]
         for port in compiled.outputs:
-            array = np.zeros(tuple(port.shape), port.element_type.to_dtype())
-            self._request.set_tensor(port, ov.Tensor(array, shared_memory=True))
-            self._outputs[port.any_name] = array
+            if port.partial_shape.is_static:
+                self._give(port)
         width = self._outputs["hidden"].shape[-1]
         self.states = np.zeros((self.capacity, self.batch, width), np.float32)
         self.tokens = np.zeros((self.capacity, self.batch), np.int32)
+        self._gives_alignment = any(port.any_name == "alignment" for port in compiled.outputs)
+        self._recording = False
         self.alignments: np.ndarray | None = None
         self.on_step: Callable[[], None] | None = None
+
+    def _give(self, port: ov.ConstOutput) -> None:
+        """Make the array that an output is written to."""
+        shape = fixed_shape(port, self._audio_positions)
+        array = np.zeros(shape, port.element_type.to_dtype())
+        self._request.set_tensor(port, ov.Tensor(array, shared_memory=True))
+        self._outputs[port.any_name] = array
 
     @property
     def outputs(self) -> Mapping[str, np.ndarray]:
@@ -115,21 +134,19 @@ class StaticDecoder:
         return self._outputs
 
     def record_alignments(self, wanted: bool) -> None:
-        """Keep the attention over the audio at every step from now on, or do not.
+        """Keep the attention over the audio from the next window on, or do not.
 
         Raises:
             BeamlessError: the graph does not give it.
         """
-        if not wanted:
-            self.alignments = None
-        elif "alignment" not in self._outputs:
+        if wanted and not self._gives_alignment:
             raise BeamlessError(
                 "this model's alignment heads are not known, so its words have no times; "
                 "ask for times of segments"
             )
-        elif self.alignments is None:
-            shape = (self.capacity, *self._outputs["alignment"].shape)
-            self.alignments = np.zeros(shape, np.float32)
+        self._recording = wanted
+        if not wanted:
+            self.alignments = None
 
     def bind(self, name: str, array: np.ndarray) -> None:
         """Let an input read from ``array`` from now on.
@@ -140,7 +157,8 @@ class StaticDecoder:
         if name not in self._ports:
             raise ValueError(f"the step has no input {name!r}; it has {sorted(self._ports)}")
         port = self._ports[name]
-        expected, dtype = tuple(port.shape), port.element_type.to_dtype()
+        expected = fixed_shape(port, self._audio_positions)
+        dtype = port.element_type.to_dtype()
         if array.shape != expected or array.dtype != dtype:
             given = f"{array.dtype} {array.shape}"
             raise ValueError(f"input {name!r} takes {dtype} {expected}, not {given}")
@@ -155,12 +173,32 @@ class StaticDecoder:
         Raises:
             ValueError: an input of the graph is missing or misshaped.
         """
-        if missing := self._cross_names - set(cross_kv):
+        if missing := self._cross_names - {"cross_bias"} - set(cross_kv):
             raise ValueError(f"cross-KV lacks the step's inputs {sorted(missing)}")
+        self._open_for(cross_kv)
         for name in self._cross_names:
-            self.bind(name, cross_kv[name])
+            if name in cross_kv:
+                self.bind(name, cross_kv[name])
+            else:
+                shape = fixed_shape(self._ports[name], self._audio_positions)
+                self.bind(name, np.zeros(shape, np.float32))
+        if self._recording:
+            shape = (self.capacity, *self._outputs["alignment"].shape)
+            if self.alignments is None or self.alignments.shape != shape:
+                self.alignments = np.zeros(shape, np.float32)
         self.cache.clear()
         self.position = self.steps = 0
+
+    def _open_for(self, cross_kv: CrossKV) -> None:
+        """Let the sizes that the graph leaves open be those of a window."""
+        name = "cross_key.0"
+        if name not in self._ports or self._ports[name].partial_shape.is_static:
+            return
+        positions = max(1, cross_kv[name].shape[POSITION_AXIS])
+        if positions != self._audio_positions:
+            self._audio_positions = positions
+            for port in self._open_outputs:
+                self._give(port)
 
     def step(self, tokens: Sequence[int]) -> Step:
         """Feed one token a hypothesis [B], and store its keys and values in its slot.

@@ -100,6 +100,15 @@ def told_if_slow(graph: str, device: str, cache: Path | None) -> Iterator[None]:
         console().print(f"{graph} was ready for {device} after {took:.0f} s", markup=False)
 
 
+def takes_any_size(device: str) -> bool:
+    """Tell whether a graph may leave sizes open there until a window comes.
+
+    An NPU's may not. The CPU runs such a graph as fast as one of fixed sizes (measured), and keeps
+    its weights once instead of once for each size.
+    """
+    return device == "CPU"
+
+
 def was_cached(compiled: ov.CompiledModel) -> bool:
     """Tell whether a graph was taken from the cache; where nobody knows it was not."""
     try:

@@ -3,7 +3,14 @@
 Whisper's encoder always works on thirty seconds, most of which are silence in a short recording.
 With the short context it runs on the first frames alone, and the cross-KV of the other positions
 is its own on thirty seconds of silence, as ``silence.py`` keeps it: zeros there make the decoder
-loop.
+loop, and so does nothing.
+
+Where the device takes windows of any size (``Bundle.any_size``) the encoder runs on the seconds
+that there are, and behind them one position stands for 25 of silence: their mean, and a bias of
+log 25 on the attention to it. The last second's stand for themselves (``silence.group_starts``).
+Each step then reads a third or less of the positions and gives the same; a single position for all
+of the silence, or 200 of them and nothing behind, make twice the errors. Elsewhere shapes are
+fixed: the encoder has four sizes, and all positions of silence follow.
 
 Dimension symbols: S encoder positions, T of them that a short encoder gives, H heads, e width of
 a head.
@@ -17,13 +24,14 @@ import numpy as np
 
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV
-from beamless.inference.encoder import Encoder
+from beamless.inference.encoder import FRAMES_A_POSITION, Encoder
 from beamless.inference.features import HOP, SAMPLE_RATE, log_mel
 from beamless.inference.options import AudioContext
-from beamless.inference.silence import silence_of
+from beamless.inference.silence import group_starts, silence_of
 
-SHARES = (6, 3, 2, 1)  # what part of a window's positions an encoder has: 5, 10, 15 and 30 s
-FRAMES_A_POSITION = 2  # the stride of Whisper's second convolution
+SHARES = (6, 3, 2, 1)  # what part of a window's positions a fixed encoder has: 5, 10, 15 and 30 s
+GRAIN = 50  # positions between two sizes of an encoder that takes any: 1 s
+LEAST = 250  # positions of its smallest size: on fewer it mishears single words
 SILENCE_BEHIND = 1.0  # s that must be left behind the audio, so that its end is heard as one
 
 
@@ -38,17 +46,23 @@ class WindowEncoder:
         self._bundle = bundle
         self._mels = bundle.manifest.sizes["mels"]
         self.positions = bundle.manifest.sizes["audio_positions"]
-        self.sizes = tuple(-(-self.positions // share) for share in SHARES)
+        if bundle.any_size:
+            self.sizes = (*range(min(LEAST, self.positions), self.positions, GRAIN), self.positions)
+        else:
+            self.sizes = tuple(-(-self.positions // share) for share in SHARES)
         self._encoders: dict[int, Encoder] = {}
         self._parts: dict[int, dict[str, np.ndarray]] = {}
         self._buffers: Buffers | None = None
+        self._silence: CrossKV | None = None
+        self._starts = group_starts(self.positions)
         self._busy = Lock()
 
     def __call__(self, samples: np.ndarray, audio_context: AudioContext) -> CrossKV:
         """Encode a window.
 
-        The arrays [1, H, S, e] are not written to as long as any of them is held. Threads that ask
-        at the same time are served one after the other.
+        The arrays [1, H, S, e], or of less positions behind a short window, are not written to as
+        long as any of them is held. Threads that ask at the same time are served one after the
+        other.
 
         Args:
             samples: at most 30 s, float32 [n] at 16 kHz.
@@ -63,17 +77,23 @@ class WindowEncoder:
             encoder = self._encoder(size)
             if size == self.positions:
                 return encoder(features)
+            if self._bundle.any_size:
+                return with_silence(encoder(features), self._grouped_silence(), self._starts)
             if size not in self._parts:
-                self._parts[size] = encoder.arrays()
+                self._parts[size] = encoder.arrays(features.shape[2])
             return self._shared().lend(encoder(features, self._parts[size]), size)
 
     def prepare(self, audio_contexts: Collection[AudioContext]) -> None:
         """Compile all that windows under these contexts may need, so that none waits for it."""
         self._encoder(self.positions)
-        if "short" in audio_contexts:
-            for size in self.sizes:
-                self._encoder(size)
-            self._shared()
+        if "short" not in audio_contexts:
+            return
+        if self._bundle.any_size:
+            self._grouped_silence()
+            return
+        for size in self.sizes:
+            self._encoder(size)
+        self._shared()
 
     def size_for(self, samples: int) -> int:
         """Return how many positions samples need: those of the smallest size that holds them."""
@@ -81,18 +101,41 @@ class WindowEncoder:
         return next((size for size in self.sizes if size >= needed), self.positions)
 
     def _encoder(self, size: int) -> Encoder:
-        if size not in self._encoders:
+        key = 0 if self._bundle.any_size else size
+        if key not in self._encoders:
             compiled = self._bundle.compile("encoder", frames=size * FRAMES_A_POSITION)
-            self._encoders[size] = Encoder(compiled)
-        return self._encoders[size]
+            self._encoders[key] = Encoder(compiled)
+        return self._encoders[key]
 
     def _shared(self) -> "Buffers":
         if self._buffers is None:
-            self._buffers = Buffers(silence_of(self._bundle, self._encode_silence))
+            every = np.arange(self.positions)
+            self._buffers = Buffers(silence_of(self._bundle, self._encode_silence, every))
         return self._buffers
+
+    def _grouped_silence(self) -> CrossKV:
+        if self._silence is None:
+            self._silence = silence_of(self._bundle, self._encode_silence, self._starts)
+        return self._silence
 
     def _encode_silence(self) -> CrossKV:
         return self._encoder(self.positions)(log_mel(np.zeros(0, np.float32), self._mels))
+
+
+def with_silence(part: CrossKV, silence: CrossKV, starts: np.ndarray) -> CrossKV:
+    """Return a window's first T positions with silence behind them, a few positions for the rest.
+
+    Args:
+        part: [1, H, T, e]; a group begins at T.
+        silence: of every group of positions, [1, H, N, e].
+        starts: where the groups [N] begin; the last is of one position.
+    """
+    size = part["cross_key.0"].shape[2]
+    first = int(np.searchsorted(starts, size))
+    window = {name: np.concatenate([part[name], silence[name][:, :, first:]], 2) for name in part}
+    counts = np.diff(starts[first:], append=starts[-1] + 1)
+    bias = np.concatenate([np.zeros(size), np.log(counts)]).astype(np.float32)
+    return {**window, "cross_bias": bias[None]}
 
 
 class Buffers:

@@ -26,10 +26,11 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.inference.tokenizer import Tokenizer
 from beamless.models.corrector import Corrector
-from beamless.models.fuse import corrected_graph
+from beamless.models.fuse import corrected_graph, special_of
 from beamless.models.graphs import decoder_graph, encoder_graph
 from beamless.models.int8 import round_matrices
 from beamless.models.pretrained import pretrained
+from beamless.models.projection import round_projection
 from beamless.models.whisper import Checkpoint, load_checkpoint
 
 DEFAULT_PRECISION = {"encoder": "f32", "decoder": "f32", "weights": "f16"}
@@ -70,12 +71,23 @@ def write_bundle(
         for stem, graph in graphs.items():
             if precision["weights"] == "int8" and stem != "encoder":
                 round_matrices(graph, checkpoint)
-            ov.save_model(graph, partial / f"{stem}.xml", precision["weights"] != "f32")
+            file = partial / f"{stem}.xml"
+            ov.save_model(graph, file, precision["weights"] != "f32")
+            if stem == "corrected":
+                _round_projection_in(file)
         write_text_atomically(partial / "tokenizer.json", checkpoint.tokenizer_json)
         files = {file.name: file_hash(file) for file in sorted(partial.iterdir())}
         manifest = _manifest(checkpoint, corrector, capacity, precision, files)
         write_text_atomically(partial / "bundle.json", manifest.to_json())
         partial.rename(folder)
+
+
+def _round_projection_in(file: Path) -> None:
+    core = ov.Core()
+    core.set_property({"ENABLE_MMAP": False})  # the file is written over
+    graph = core.read_model(file)
+    round_projection(graph)
+    ov.save_model(graph, file, compress_to_fp16=False)
 
 
 def _graphs(
@@ -87,7 +99,7 @@ def _graphs(
             "decoder": decoder_graph(checkpoint, capacity),
         }
         if corrector is not None:
-            special = (tokenizer.no_speech, tokenizer.no_timestamps)
+            special = special_of(tokenizer)
             graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, *special)
     except KeyError as error:
         raise BeamlessError(
@@ -163,8 +175,8 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
     """
     capacity = bundle.manifest.capacity
     check_match(checkpoint, corrector)
-    special = (bundle.tokenizer.no_speech, bundle.tokenizer.no_timestamps)
-    graph = corrected_graph(checkpoint, corrector, capacity, *special)
+    graph = corrected_graph(checkpoint, corrector, capacity, *special_of(bundle.tokenizer))
+    round_projection(graph)
     manifest = replace(bundle.manifest, corrector=_about(corrector))
     return bundle.with_graph("corrected", graph, manifest)
 

@@ -26,8 +26,9 @@ from beamless.models.corrector_graphs import (
     scores_of,
     seen,
 )
-from beamless.models.fuse import corrected_graph
+from beamless.models.fuse import corrected_graph, special_of
 from beamless.models.graphs import decoder_graph, graph_input, graph_output
+from beamless.models.projection import round_projection
 from beamless.models.whisper import Checkpoint, load_checkpoint
 
 
@@ -86,11 +87,12 @@ def graphs_of(checkpoint: Checkpoint, corrector: Corrector) -> list[ov.Model]:
     The second one's time is that of a call: what the first takes beyond it is the corrector's.
     """
     tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
-    special = (tokenizer.no_speech, tokenizer.no_timestamps)
+    fused = corrected_graph(checkpoint, corrector, DEFAULT_CAPACITY, *special_of(tokenizer))
+    round_projection(fused)
     return [
         corrector_alone(checkpoint, corrector),
         corrector_alone(checkpoint, corrector, idle=True),
-        corrected_graph(checkpoint, corrector, DEFAULT_CAPACITY, *special),
+        fused,
     ]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as op
 
+from beamless.inference.tokenizer import Tokenizer
 from beamless.models.corrector import CANDIDATES, Corrector
 from beamless.models.corrector_graphs import (
     Likeliest,
@@ -14,7 +15,8 @@ from beamless.models.corrector_graphs import (
     scores_of,
     seen,
 )
-from beamless.models.graphs import decoder_body, graph_input, graph_output, project
+from beamless.models.graphs import decoder_body, graph_input, graph_output
+from beamless.models.projection import rough_logits, with_exact_best
 from beamless.models.whisper import Checkpoint
 
 TOP_K = CANDIDATES
@@ -25,20 +27,25 @@ def corrected_graph(
     checkpoint: Checkpoint,
     corrector: Corrector,
     capacity: int,
+    end: int,
     no_speech: int,
     no_timestamps: int,
 ) -> ov.Model:
     """Build ``corrected.xml``.
 
+    ``end``, ``no_speech`` and ``no_timestamps`` are the ids of these tokens, as ``special_of``
+    gives them; no token from ``end`` on is text.
+
     Inputs: those of the step (``graphs.decoder_graph``); ``first`` [1], 1 where the token to
     come opens the text; ``strength`` [1], 1 to correct and 0 to decode greedily; ``history``
-    [W, d], the hidden states of the steps before; those of ``_timestamp_rules``; and, for the
+    [W, d], the hidden states of the steps before; those of ``_allowed_by_times``; and, for the
     family ``rerank``, ``text_position`` [1], how many tokens of text stand before the one to come.
 
     Outputs: ``top_tokens`` [K] (int32) and ``top_logprobs`` [K], best first; ``no_speech_prob``
     [1]; ``hidden`` [1, 1, d], as the decoder gave it; the step's present keys and values and
     alignment; and, where the corrector has a gate, ``doubt`` [1], the probability that the
-    corrected choice is wrong. The full logits never leave the graph.
+    corrected choice is wrong. The full logits never leave the graph, and most of them are rounded
+    once ``projection.round_projection`` has been at it.
     """
     inputs, hidden, others = decoder_body(checkpoint, capacity)
     vocabulary = checkpoint.sizes.vocabulary
@@ -53,17 +60,18 @@ def corrected_graph(
         added = op.multiply(strength, down_of(corrector, layer))
     if config.family == "shift":
         moved = op.add(hidden, added)
-    logits = project(checkpoint, moved)
+    logits = rough = rough_logits(checkpoint, moved, end)
     if config.family == "dense":
-        logits = op.add(logits, added)
-    logits = op.reshape(logits, np.array([vocabulary]), special_zero=False)
+        logits = op.add(logits, op.reshape(added, np.array([vocabulary]), special_zero=False))
     no_speech_logit = op.gather(logits, _ints([no_speech]), op.constant(np.int32(0)))
     no_speech_prob = op.exp(op.subtract(no_speech_logit, _log_sum_exp(logits)))
 
     always = _bias(vocabulary, checkpoint.suppress_tokens)
     begin = _bias(vocabulary, checkpoint.begin_suppress_tokens)
     logits = op.add(logits, op.add(always, op.multiply(begin, first)))
-    logits, rules = _timestamp_rules(logits, no_timestamps, vocabulary)
+    logits, rules = _allowed_by_times(logits, no_timestamps, vocabulary)
+    logits = with_exact_best(checkpoint, moved, rough, logits)
+    logits = _times_prevail(logits, rules[0], no_timestamps, vocabulary)
     k = op.constant(np.int32(config.candidates or TOP_K))
     top = op.topk(logits, k, 0, "max", "value", index_element_type="i32")
     total = _log_sum_exp(logits)
@@ -86,6 +94,11 @@ def corrected_graph(
     if config.gate:
         outputs.append(graph_output(doubt_of(corrector, layer, logprobs), "doubt"))
     return ov.Model(outputs, [*inputs, first, strength, history, *rules], "corrected")
+
+
+def special_of(tokenizer: Tokenizer) -> tuple[int, int, int]:
+    """Return the ids that ``corrected_graph`` asks for."""
+    return tokenizer.end, tokenizer.no_speech, tokenizer.no_timestamps
 
 
 def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node]:
@@ -111,16 +124,15 @@ def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node
     return tokens, op.subtract(best.output(0), total)
 
 
-def _timestamp_rules(
+def _allowed_by_times(
     logits: ov.Node, no_timestamps: int, vocabulary: int
 ) -> tuple[ov.Node, list[ov.Node]]:
-    """Suppress what Whisper's timestamp rules forbid.
+    """Suppress what Whisper's timestamp rules forbid, whatever the logits are.
 
     The host says which ids may come (``inference/timestamps.py``): of those below the first time
     all from ``text_low`` [1] on, and the times from ``time_low`` [1] to ``time_high`` [1], int32.
-    ``timestamps`` [1] is 1 where times are wanted: then ``<|notimestamps|>`` may not come, and
-    only a time may where all times together are likelier than any other token. At 0, with bounds
-    that allow everything, no logit is changed.
+    ``timestamps`` [1] is 1 where times are wanted: then ``<|notimestamps|>`` may not come. At 0,
+    with bounds that allow everything, no logit is changed.
 
     Returns:
         The logits [V], and the four inputs.
@@ -133,16 +145,26 @@ def _timestamp_rules(
     is_text = op.constant(ids <= no_timestamps)
     times_may = op.logical_and(op.greater_equal(ids, time_low), op.less_equal(ids, time_high))
     may = op.select(is_text, op.greater_equal(ids, text_low), times_may)
-    never = op.constant(np.float32(SUPPRESSED))
-    logits = op.select(may, logits, never)
+    logits = op.select(may, logits, op.constant(np.float32(SUPPRESSED)))
     logits = op.add(logits, op.multiply(_bias(vocabulary, (no_timestamps,)), switch))
+    return logits, [switch, text_low, time_low, time_high]
+
+
+def _times_prevail(
+    logits: ov.Node, switch: ov.Node, no_timestamps: int, vocabulary: int
+) -> ov.Node:
+    """Allow nothing but times where these together are likelier than any other token.
+
+    Only where ``switch`` [1] is 1, as times are wanted.
+    """
     count = no_timestamps + 1
     parts = op.variadic_split(logits, op.constant(np.int32(0)), _ints([count, vocabulary - count]))
     likeliest_text = op.reduce_max(parts.output(0), _ints([0]), keep_dims=True)
     prevails = op.greater(_log_sum_exp(parts.output(1)), likeliest_text)
     prevails = op.logical_and(prevails, op.greater(switch, op.constant(np.float32(0.5))))
-    logits = op.select(op.logical_and(is_text, prevails), never, logits)
-    return logits, [switch, text_low, time_low, time_high]
+    is_text = op.constant(np.arange(vocabulary) < count)
+    never = op.constant(np.float32(SUPPRESSED))
+    return op.select(op.logical_and(is_text, prevails), never, logits)
 
 
 def _bias(vocabulary: int, tokens: tuple[int, ...]) -> ov.Node:

@@ -55,12 +55,14 @@ def encoder_graph(checkpoint: Checkpoint) -> ov.Model:
 def decoder_graph(checkpoint: Checkpoint, capacity: int) -> ov.Model:
     """Build one static decoder step for B = 1 hypothesis.
 
-    Nothing in the graph fixes B or C: ``ov.Model.reshape`` makes the step for a beam, whose
-    hypotheses stand at the same position, or for a larger cache, out of the same file.
+    Nothing in the graph fixes B, C or S: ``ov.Model.reshape`` makes the step for a beam, whose
+    hypotheses stand at the same position, for a larger cache, or for windows of any number of
+    positions, out of the same file.
 
     Inputs: ``input_ids`` [B, 1]; ``position_ids`` [1]; ``attention_mask`` [1, C], 1 = attend,
     the current token at the last index; ``past_key.l``, ``past_value.l`` [B, H, C-1, e];
-    ``cross_key.l``, ``cross_value.l`` [1, H, S, e].
+    ``cross_key.l``, ``cross_value.l`` [1, H, S, e]; ``cross_bias`` [1, S], added to the scores of
+    the cross-attention: log n where a position stands for n that are alike.
 
     Outputs: ``logits`` [B, 1, V]; ``hidden`` [B, 1, d], what the projection to logits sees;
     ``present_key.l``, ``present_value.l`` [B, H, 1, e], the current token's own; and
@@ -92,7 +94,9 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
     mask = graph_input([1, capacity], np.float32, "attention_mask")
     bias = op.multiply(op.subtract(_scalar(1.0), mask), _scalar(HIDDEN_POSITION))
     bias = op.unsqueeze(bias, np.array([0, 1]))
-    inputs, outputs, alignment = [ids, position, mask], [], []
+    weight = graph_input([1, sizes.audio_positions], np.float32, "cross_bias")
+    cross_bias = op.unsqueeze(weight, np.array([0, 1]))
+    inputs, outputs, alignment = [ids, position, mask, weight], [], []
 
     x = op.add(
         op.gather(_constant(arrays["model.decoder.embed_tokens.weight"]), ids, _axis(0)),
@@ -133,8 +137,8 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
         query = op.transpose(query, np.array([2, 1, 0, 3]))  # B as the query axis: [1, H, B, e]
         chosen = [head for at, head in checkpoint.alignment_heads if at == layer]
         if chosen:
-            alignment.append(_attention_of(query, cross_key, chosen))
-        y = op.scaled_dot_product_attention(query, cross_key, cross_value)
+            alignment.append(_attention_of(query, cross_key, cross_bias, chosen))
+        y = op.scaled_dot_product_attention(query, cross_key, cross_value, cross_bias)
         y = merge_heads(op.transpose(y, np.array([2, 1, 0, 3])))
         x = op.add(x, linear(arrays, name + "encoder_attn.out_proj", y))
         x = feed_forward(arrays, name, x)
@@ -146,13 +150,13 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
     return inputs, hidden, outputs
 
 
-def _attention_of(query: Node, key: Node, heads: list[int]) -> Node:
+def _attention_of(query: Node, key: Node, bias: Node, heads: list[int]) -> Node:
     """Return the attention weights [1, len(heads), B, S] of some heads over the audio."""
     size = int(query.get_output_shape(0)[3])
     query = op.gather(query, op.constant(np.array(heads, np.int32)), _axis(1))
     key = op.gather(key, op.constant(np.array(heads, np.int32)), _axis(1))
     scores = op.matmul(op.multiply(query, _scalar(size**-0.5)), key, False, True)
-    return op.softmax(scores, 3)
+    return op.softmax(op.add(scores, bias), 3)
 
 
 def graph_input(shape: list[int], dtype: type, name: str) -> Node:

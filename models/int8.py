@@ -45,11 +45,7 @@ def rounded_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def round_matrices(graph: ov.Model, checkpoint: Checkpoint) -> None:
-    """Let a step graph hold the decoder's matrices as int8; a corrector's stay as they are.
-
-    OpenVINO's CPU would round what they are multiplied with too, for groups of 32: the graph tells
-    it not to.
-    """
+    """Let a step graph hold the decoder's matrices as int8; a corrector's stay as they are."""
     known = {
         _digest(array): rounded(array.astype(np.float32))
         for name, array in checkpoint.arrays.items()
@@ -73,6 +69,11 @@ def round_matrices(graph: ov.Model, checkpoint: Checkpoint) -> None:
             rows = [op.gather(part, node.input_value(1), op.constant(0)) for part in shared[digest]]
             node.output(0).replace(_floats(*rows).output(0))
     graph.validate_nodes_and_infer_types()
+    forbid_rounding(graph)
+
+
+def forbid_rounding(graph: ov.Model) -> None:
+    """Tell OpenVINO's CPU not to round what int8 weights are multiplied with, in groups of 32."""
     graph.set_rt_info("0", ["runtime_options", "DYNAMIC_QUANTIZATION_GROUP_SIZE"])
 
 

@@ -180,7 +180,7 @@ def test_the_rules_in_the_graph_are_those_of_the_host(tiny_bundle, tiny_window):
             choices = [chooser.next(token, place) for chooser in (plain, fused)]
             assert choices[0].token == choices[1].token
             assert choices[0].runner_up == choices[1].runner_up
-            assert choices[0].logprob == pytest.approx(choices[1].logprob, abs=1e-3)
+            assert choices[0].logprob == pytest.approx(choices[1].logprob, abs=5e-3)
             low, first, last = TimestampRules.of(tiny_bundle.tokenizer).allowed(text)
             words = rng.integers(1000, 20000, 1) if low == 0 else []
             times = [min(first + 7, begin + 1500)] if begin <= first <= last else []

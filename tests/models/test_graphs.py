@@ -169,7 +169,7 @@ def test_shapes_are_static(tiny):
 
 def test_the_corrected_graph_of_an_odd_model_chooses_as_the_host(small):
     config = CorrectorConfig("shift", small.hash, small.sizes.width, history=3, units=8)
-    graph = corrected_graph(small, untrained(config), 9, no_speech=11, no_timestamps=20)
+    graph = corrected_graph(small, untrained(config), 9, end=10, no_speech=11, no_timestamps=20)
     extra = {
         "first": np.ones(1, np.float32),
         "strength": np.ones(1, np.float32),
@@ -196,16 +196,62 @@ def test_the_corrected_graph_of_an_odd_model_chooses_as_the_host(small):
     np.testing.assert_allclose(outputs["top_logprobs"], expected, atol=1e-4)
 
 
-def test_windows_of_another_kind_are_refused(tiny_bundle):
-    encoder = Encoder(tiny_bundle.compile("encoder"))
-    assert (encoder.mels, encoder.frames) == (80, 3000)
-    for wrong in (
-        np.zeros((1, 80, 2999), np.float32),
-        np.zeros((80, 3000), np.float32),
-        np.zeros((1, 80, 3000)),
-    ):
+def test_windows_of_another_kind_are_refused(small, tiny_bundle):
+    wrong = [np.zeros((80, 3000), np.float32), np.zeros((1, 80, 3000)), np.zeros((2, 80, 3000))]
+    for given in wrong:
         with pytest.raises(ValueError, match=r"'log_mel' takes float32 \(1, 80, 3000\), not"):
-            encoder(wrong)
+            Encoder(tiny_bundle.compile("encoder"))(given)
+    mel = features(small)
+    with pytest.raises(ValueError, match=r"'log_mel' takes float32 .*, not"):
+        Encoder(compiled(encoder_graph(small)))(mel[..., :-1])
+
+
+def test_a_graph_of_open_sizes_gives_what_one_of_each_size_gives(small):
+    shapes = {port.any_name: list(port.shape) for port in decoder_graph(small, 9).inputs}
+    graph = encoder_graph(small)
+    graph.reshape([1, small.sizes.mels, -1])
+    encoder, steps = Encoder(compiled(graph)), decoder_graph(small, 9)
+    steps.reshape(step_shapes(steps, 1, 9, -1))
+    decoder = StaticDecoder(compiled(steps))
+    for positions in (4, 6, 4):
+        mel = np.ascontiguousarray(features(small)[..., : 2 * positions])
+        for name, shape in shapes.items():
+            if name.startswith("cross_"):
+                shape[1 if name == "cross_bias" else 2] = positions
+        fixed = encoder_graph(small), decoder_graph(small, 9)
+        fixed[0].reshape([1, small.sizes.mels, 2 * positions])
+        fixed[1].reshape(shapes)
+        alone = StaticDecoder(compiled(fixed[1]))
+        for each, encode in ((decoder, encoder), (alone, Encoder(compiled(fixed[0])))):
+            each.record_alignments(True)
+            each.start(encode(mel))
+        for token in (5, 1, 7):
+            logits = decoder.step([token]).logits
+            np.testing.assert_allclose(logits, alone.step([token]).logits, atol=1e-4)
+        assert decoder.alignments.shape == (9, 1, len(small.alignment_heads), positions)
+        np.testing.assert_allclose(decoder.alignments, alone.alignments, atol=1e-4)
+
+
+def test_a_position_may_stand_for_many_that_are_alike(small):
+    """A bias of log n is n of them, in the hidden states and in what each head looks at."""
+    window = Encoder(compiled(encoder_graph(small)))(features(small))
+    size, heard = window["cross_key.0"].shape[2], 3
+    behind = np.arange(size) > heard
+    counts = np.array([1] * heard + [size - heard], np.float32)
+    alike = {n: np.where(behind[:, None], a[:, :, heard : heard + 1], a) for n, a in window.items()}
+    few = {n: np.ascontiguousarray(a[:, :, : heard + 1]) for n, a in alike.items()}
+    graph = decoder_graph(small, 9)
+    graph.reshape(step_shapes(graph, 1, 9, -1))
+    decoder = StaticDecoder(compiled(graph))
+    seen = {}
+    for name, kv in (("all", alike), ("few", {**few, "cross_bias": np.log(counts)[None]})):
+        decoder.start(kv)
+        step = decoder.prefill([5, 1, 7])
+        seen[name] = step.hidden.copy(), step.outputs["alignment"][..., :heard].copy()
+    for several, one in zip(*seen.values(), strict=True):
+        np.testing.assert_allclose(several, one, atol=1e-4)
+    decoder.start(few)
+    assert np.abs(decoder.prefill([5, 1, 7]).hidden - seen["all"][0]).max() > 1e-3
 
 
 def test_encoded_windows_share_no_memory(tiny_bundle, speech, other_speech):

@@ -55,7 +55,7 @@ def test_a_correctors_own_matrices_are_not_rounded(tiny):
         return [c for c in constants if c.get_element_type() == ov.Type.i8]
 
     config = CorrectorConfig("shift", tiny.hash, tiny.sizes.width)
-    graph = corrected_graph(tiny, untrained(config), 16, 1, 2)
+    graph = corrected_graph(tiny, untrained(config), 16, 50256, 50361, 50362)
     round_matrices(graph, tiny)
     assert len(matrices(graph)) == 4 * 8 + 1
     assert sum(tuple(c.shape) == tiny.arrays[EMBEDDING].shape for c in matrices(graph)) == 1

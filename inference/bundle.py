@@ -22,6 +22,7 @@ from beamless.inference.devices import compile_model, takes_any_size, was_cached
 from beamless.inference.errors import BeamlessError
 from beamless.inference.manifest_check import check_graph, check_manifest
 from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.whole import check_files
 
 FORMAT_VERSION = 4
 DEFAULT_CAPACITY = 224
@@ -221,12 +222,7 @@ def load_bundle(
         BeamlessError: it is no bundle, of another version, or a file is missing or was changed.
     """
     manifest = read_manifest(folder)
-    for name, expected in manifest.files.items():
-        file = folder / name
-        if not file.is_file():
-            raise BeamlessError(f"bundle {folder} lacks {name}; export it again")
-        if file_hash(file) != expected:
-            raise BeamlessError(f"bundle {folder}: {name} was changed since; export it again")
+    check_files(folder, manifest.files, graph_cache)
     return Bundle(folder, manifest, device, graph_cache, threads)
 
 
@@ -255,9 +251,3 @@ def read_manifest(folder: Path) -> Manifest:
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         reason = f"it lacks {error}" if isinstance(error, KeyError) else error
         raise BeamlessError(f"{file} is damaged ({reason}); export the bundle again") from None
-
-
-def file_hash(path: Path) -> str:
-    """Return a file's SHA-256."""
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

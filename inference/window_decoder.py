@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,10 @@ class WindowDecoder:
     def __init__(self, bundle: Bundle, method: str) -> None:
         self.tokenizer, self.confidence = bundle.tokenizer, bundle.confidence
         self._encoder = WindowEncoder(bundle)
-        self._method = method_of(bundle, method)
+        with ThreadPoolExecutor(1, "encoder") as beside:
+            ready = beside.submit(self._encoder.prepare_first)
+            self._method = method_of(bundle, method)
+            ready.result()
         self.capacity = self._method.decoder.capacity
 
     @property

@@ -95,6 +95,11 @@ class WindowEncoder:
             self._encoder(size)
         self._shared()
 
+    def prepare_first(self) -> None:
+        """Compile what every window needs, where that is one graph for all of them."""
+        if self._bundle.any_size:
+            self._encoder(self.positions)
+
     def size_for(self, samples: int) -> int:
         """Return how many positions samples need: those of the smallest size that holds them."""
         needed = (samples + SILENCE_BEHIND * SAMPLE_RATE) / (HOP * FRAMES_A_POSITION)

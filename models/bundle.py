@@ -17,7 +17,6 @@ from beamless.inference.bundle import (
     Bundle,
     Manifest,
     check_capacity,
-    file_hash,
     load_bundle,
     read_manifest,
 )
@@ -25,6 +24,7 @@ from beamless.inference.cache import cache_folder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.whole import file_hash
 from beamless.models.corrector import Corrector
 from beamless.models.fuse import corrected_graph, special_of
 from beamless.models.graphs import decoder_graph, encoder_graph

@@ -25,8 +25,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from beamless.inference.atomic import replaced_atomically, write_text_atomically
-from beamless.inference.bundle import file_hash
 from beamless.inference.errors import BeamlessError
+from beamless.inference.whole import file_hash
 
 Family = Literal["shift", "rerank", "dense"]
 FAMILIES: tuple[Family, ...] = get_args(Family)

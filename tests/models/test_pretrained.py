@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from beamless.inference.bundle import file_hash
 from beamless.inference.methods import default_method
+from beamless.inference.whole import file_hash
 from beamless.models.bundle import open_bundle
 from beamless.models.pretrained import FOLDER, pretrained
 

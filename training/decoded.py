@@ -15,12 +15,14 @@ from beamless.data_gen.subset import spread
 from beamless.data_gen.targets import errors_of
 from beamless.data_gen.word_errors import Errors
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
+from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.corrected import Corrected
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Chooser, Greedy, greedy
 from beamless.inference.options import AudioContext
 from beamless.inference.progress import console
+from beamless.inference.sampling import TokenOptions
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import with_corrector
 from beamless.models.whisper import Checkpoint
@@ -65,16 +67,17 @@ def read_dev_set(
 
 
 def decoded_errors(dev: DevSet, chooser: Chooser) -> tuple[Errors, int]:
-    """Decode the dev set freely; return its word errors and how many texts ran to capacity."""
+    """Decode the dev set as production does; return its word errors and how many texts ran away."""
     encode, tokenizer = WindowEncoder(dev.bundle), dev.bundle.tokenizer
     prompt = tokenizer.prompt(dev.language)
-    total, full = Errors(), 0
+    total, runaway = Errors(), 0
     for utterance in dev.utterances:
         samples = load_audio(utterance.audio)[: int(WINDOW_SECONDS * SAMPLE_RATE)]
+        chooser.options = TokenOptions(budget=budget_for(samples, dev.language, None))
         found = greedy(chooser, encode(samples, dev.audio_context), prompt, tokenizer.end)
         total += errors_of(found.tokens, utterance.text, tokenizer, dev.language)
-        full += found.finish_reason == "length"
-    return total, full
+        runaway += found.finish_reason != "stop"
+    return total, runaway
 
 
 class DecodedErrors(lightning.Callback):
@@ -95,10 +98,11 @@ class DecodedErrors(lightning.Callback):
         corrector = to_corrector(module.network.eval(), {})
         module.network.train(training)
         bundle = with_corrector(self._dev.bundle, self._checkpoint, corrector)
-        errors, full = decoded_errors(self._dev, Corrected(bundle))
+        errors, runaway = decoded_errors(self._dev, Corrected(bundle))
         module.log("dev_wer", errors.rate)
-        plain, plain_full = self._greedy
+        plain, plain_runaway = self._greedy
+        count = len(self._dev.utterances)
         console().print(
             f"epoch {trainer.current_epoch + 1}: dev WER {errors.rate:.2%} (greedy "
-            f"{plain.rate:.2%}), {full} of {len(self._dev.utterances)} to capacity ({plain_full})"
+            f"{plain.rate:.2%}), {runaway} of {count} ran away ({plain_runaway})"
         )

@@ -56,8 +56,8 @@ def listen(
 
     Args:
         model: a bundle's folder, or a model's name.
-        method: greedy, corrected, lookahead, or beam1 to beam10; corrected where the bundle has a
-            corrector, by default.
+        method: greedy, corrected, lookahead, or beam1 to beam10; lookahead by default,
+            on top of the corrector where the bundle has one.
         device: an OpenVINO device, such as CPU, GPU or NPU.
         language: what is spoken; detected where the model knows several, by default.
         microphone: its number or a part of its name, or a file to hear in its place.

@@ -71,8 +71,8 @@ def transcribe(
     Args:
         files: wav, flac, ogg or mp3, of any rate and length; m4a, mp4, webm and mkv with PyAV.
         model: a bundle's folder, or a model's name.
-        method: greedy, corrected, lookahead, or beam1 to beam10; corrected where the bundle has a
-            corrector, by default.
+        method: greedy, corrected, lookahead, or beam1 to beam10; lookahead by default,
+            on top of the corrector where the bundle has one.
         device: an OpenVINO device, such as CPU, GPU or NPU.
         format: txt, srt, vtt, json or tsv.
         out: a folder for one file each; to standard output without it.

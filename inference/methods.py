@@ -18,6 +18,7 @@ from beamless.inference.lookahead import LookaheadOptions, lookahead
 from beamless.inference.sampling import TokenOptions
 
 Decode = Callable[[CrossKV], Hypothesis]
+DEFAULT_METHOD = "lookahead"
 METHODS = "greedy, corrected, lookahead, greedy-lookahead, and beam or beam1 to beam10"
 PLAIN = TokenOptions()
 SEED = 0  # of each window: the same window gives the same text
@@ -164,8 +165,3 @@ def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
     """
     method = method_of(bundle, name)
     return lambda cross_kv: method.decode(cross_kv, prompt)[0]
-
-
-def default_method(bundle: Bundle) -> str:
-    """Return ``lookahead`` where the bundle has a corrector, else ``greedy``."""
-    return "lookahead" if bundle.has_corrector else "greedy"

@@ -15,7 +15,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import joined, requested_language
 from beamless.inference.longform import LongForm, OnWindow
-from beamless.inference.methods import default_method
+from beamless.inference.methods import DEFAULT_METHOD
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcript import Segment, Transcript
 from beamless.inference.window_decoder import WindowDecoder
@@ -52,8 +52,8 @@ class Transcriber:
         Args:
             bundle: a loaded bundle, or its folder.
             device: an OpenVINO device; of no effect on a loaded bundle.
-            method: greedy, corrected, lookahead, or beam and its size, as in beam5; corrected
-                where the bundle has a corrector, else greedy, if None.
+            method: greedy, corrected, lookahead, or beam and its size, as in beam5;
+                lookahead if None.
             language: what is spoken; short for the option of the same name.
             options: all else that may be asked for.
 
@@ -61,7 +61,7 @@ class Transcriber:
             BeamlessError: the bundle, the device, the language or the method is not to be had.
         """
         self.bundle = bundle if isinstance(bundle, Bundle) else load_bundle(Path(bundle), device)
-        self.method = method or default_method(self.bundle)
+        self.method = method or DEFAULT_METHOD
         options = options or DecodingOptions()
         self.options = replace(options, language=language) if language else options
         check_options(self.options, self.bundle, self.method)

@@ -29,7 +29,7 @@ from beamless.inference.audio import WINDOW_SECONDS
 from beamless.inference.bundle import Bundle
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
-from beamless.inference.methods import default_method, open_method
+from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT
 from beamless.inference.progress import console, screen, track
 from beamless.models.bundle import open_bundle
@@ -176,7 +176,7 @@ def _start(bundle: Bundle, out: Path) -> Path | None:
 def recall(bundle: Bundle, utterances: Sequence[Utterance], title: str) -> Recall:
     """Decode utterances by a bundle's default method; count the terms in what was heard."""
     tokenizer = bundle.tokenizer
-    decode = open_method(bundle, default_method(bundle), tokenizer.prompt("en"))
+    decode = open_method(bundle, DEFAULT_METHOD, tokenizer.prompt("en"))
     heard, said, errors = 0, 0, Errors()
     watched = track(utterances, title)
     for utterance, found in decoded_windows(bundle, decode, watched, DEFAULT_AUDIO_CONTEXT):

@@ -17,7 +17,7 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.inspection_picture import require_matplotlib
-from beamless.inference.methods import default_method, open_method
+from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.progress import console, progress, screen
 from beamless.inference.segments import word_probability
 from beamless.inference.tokenizer import Tokenizer
@@ -80,7 +80,7 @@ def calibrate(
     opened = open_bundle(bundle, device)
     judged = list(judge(opened, work, language))
     content, probabilities = results(judged)
-    method = default_method(opened)
+    method = DEFAULT_METHOD
     content |= {"method": method, "language": language, "utterances": len(work)}
     content["corpora"] = [corpus_name(folder) for folder in corpora]
     write_text_atomically(out / "calibration.json", json.dumps(content, indent=2) + "\n")
@@ -104,7 +104,7 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
     ``right_words``).
     """
     tokenizer, left_out = bundle.tokenizer, 0
-    decode = open_method(bundle, default_method(bundle), tokenizer.prompt(language))
+    decode = open_method(bundle, DEFAULT_METHOD, tokenizer.prompt(language))
     with progress("utterances", len(work)) as advance:
         for utterance, found in decoded_windows(bundle, decode, work, "short"):
             told = list(judged_words(found, utterance, tokenizer, language)) if found else []

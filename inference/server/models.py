@@ -12,7 +12,7 @@ import numpy as np
 
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
-from beamless.inference.methods import default_method
+from beamless.inference.methods import DEFAULT_METHOD
 from beamless.inference.server.errors import ApiError
 from beamless.inference.transcribe import Transcriber
 
@@ -156,7 +156,7 @@ def listeners_of(bundles: Mapping[str, Bundle], methods: Sequence[str] = ()) -> 
     found = {}
     for name, bundle in bundles.items():
         check_name(name)
-        own = tuple(dict.fromkeys(methods or (default_method(bundle), "greedy", "beam5")))
+        own = tuple(dict.fromkeys(methods or (DEFAULT_METHOD, "greedy", "beam5")))
         found[name] = Listener(name, bundle, own)
         ready = found[name].borrow(own[0])
         ready.warm_up()

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from beamless.inference.methods import default_method
 from beamless.inference.whole import file_hash
 from beamless.models.bundle import open_bundle
 from beamless.models.pretrained import FOLDER, pretrained
@@ -18,7 +17,6 @@ def test_tiny_en_is_corrected_with_no_training(tiny):
     assert corrector.config.model_hash == tiny.hash
     bundle = open_bundle("tiny.en")
     assert bundle.manifest.corrector["hash"] == corrector.hash
-    assert default_method(bundle) == "lookahead"
 
 
 def test_weights_that_nobody_trained_for_have_no_corrector():

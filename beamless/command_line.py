@@ -46,6 +46,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "confidence that means something, into a bundle",
     ),
     "evaluate": ("beamless.training.evaluate:evaluate", "greedy, corrected and beam in one run"),
+    "steps": (
+        "beamless.training.heldout:heldout",
+        "what correctors and baselines mend and harm",
+    ),
     "curve": ("beamless.training.curve:curve", "look-ahead's errors against its steps"),
     "bench": ("beamless.training.bench.run:bench", "ours and others' Whisper side by side"),
 }

@@ -173,7 +173,7 @@ def test_a_calibrated_bundle_is_the_same_bundle_to_reports_and_to_the_gate(calib
 def test_the_report_judges_words_and_tokens_raw_and_calibrated(calibration):
     bundle, _, report = calibration
     content = json.loads((report / "calibration.json").read_text(encoding="utf-8"))
-    assert content["method"] == "greedy"
+    assert content["method"] == "lookahead"
     for unit in ("words", "tokens"):
         for kind in ("raw", "calibrated"):
             assert 0 <= content[unit][kind]["calibration_error"] <= 1

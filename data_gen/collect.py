@@ -23,6 +23,7 @@ from beamless.data_gen.traces import (
 from beamless.inference.beam import MAX_BEAM_SIZE
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
 from beamless.models.bundle import open_bundle
@@ -92,37 +93,40 @@ def collect(
         language=language,
         audio_context=audio_context,
     )
-    recipe = taught(out, recipe, targets)
-    open_traces(out, recipe)
-    work: dict[tuple[int, tuple[str, ...]], list[TargetKind]] = {}
-    for target in targets:
-        plan = pending_shards(out, "teacher_forced", target, list(utterances), shard_size)
-        for index, planned in plan.items():
-            work.setdefault((index, tuple(planned)), []).append(target)
-    shards = [
-        Shard(index, tuple(utterances[i] for i in ids), tuple(wanted))
-        for (index, ids), wanted in work.items()
-    ]
-    if threads is None and workers > 1:
-        threads = max(1, (os.cpu_count() or 1) // workers)
-    texts = str(Path(teacher).resolve()) if teacher and is_written(teacher) else ""
-    job = Job(str(bundle.folder), device, threads, recipe, out.resolve(), texts)
-    begun = any((out / "teacher_forced").glob("*/*.parquet"))
-    made: list[Made] = []
-    began = time.perf_counter()
-    with progress("utterances", sum(len(shard.utterances) for shard in shards)) as advance:
-        for shard, result in make_shards(job, shards, workers, engine, address):
-            advance(len(shard.utterances))
-            made.append(result)
-    refused = sum((result.refused for result in made), Counter[str]())
-    for reason, number in sorted(refused.items()):
-        console().print(f"left out {number}: {reason}")
-    if made and not begun and not any(result.rows for result in made):
-        _discard(out, shards)
-        raise BeamlessError(f"none of the {len(utterances)} utterances of {corpus} gave a trace")
-    if made:
-        count = sum(len(shard.utterances) for shard in shards)
-        console().print(costs(made, count, time.perf_counter() - began), soft_wrap=True)
+    with locked(out):
+        recipe = taught(out, recipe, targets)
+        open_traces(out, recipe)
+        work: dict[tuple[int, tuple[str, ...]], list[TargetKind]] = {}
+        for target in targets:
+            plan = pending_shards(out, "teacher_forced", target, list(utterances), shard_size)
+            for index, planned in plan.items():
+                work.setdefault((index, tuple(planned)), []).append(target)
+        shards = [
+            Shard(index, tuple(utterances[i] for i in ids), tuple(wanted))
+            for (index, ids), wanted in work.items()
+        ]
+        if threads is None and workers > 1:
+            threads = max(1, (os.cpu_count() or 1) // workers)
+        texts = str(Path(teacher).resolve()) if teacher and is_written(teacher) else ""
+        job = Job(str(bundle.folder), device, threads, recipe, out.resolve(), texts)
+        begun = any((out / "teacher_forced").glob("*/*.parquet"))
+        made: list[Made] = []
+        began = time.perf_counter()
+        with progress("utterances", sum(len(shard.utterances) for shard in shards)) as advance:
+            for shard, result in make_shards(job, shards, workers, engine, address):
+                advance(len(shard.utterances))
+                made.append(result)
+        refused = sum((result.refused for result in made), Counter[str]())
+        for reason, number in sorted(refused.items()):
+            console().print(f"left out {number}: {reason}")
+        if made and not begun and not any(result.rows for result in made):
+            _discard(out, shards)
+            raise BeamlessError(
+                f"none of the {len(utterances)} utterances of {corpus} gave a trace"
+            )
+        if made:
+            count = sum(len(shard.utterances) for shard in shards)
+            console().print(costs(made, count, time.perf_counter() - began), soft_wrap=True)
 
 
 def _discard(out: Path, shards: Sequence[Shard]) -> None:

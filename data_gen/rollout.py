@@ -28,6 +28,7 @@ from beamless.inference.corrected import Corrected
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.lock import locked
 from beamless.inference.options import AudioContext
 from beamless.inference.progress import progress
 from beamless.inference.window_encoder import WindowEncoder
@@ -77,7 +78,6 @@ def rollout(
     known = [identifier for identifier in utterances if identifier in targets]
     if not known:
         raise BeamlessError(f"{traces} holds traces of no utterance of {corpus}")
-    open_traces(out, recipe)
     encoder = WindowEncoder(bundle)
     chooser = Corrected(bundle) if corrector else Greedy(bundle)
     labeller = Labeller(bundle, recipe.top_k, recipe.language)
@@ -96,15 +96,17 @@ def rollout(
             utterance, target, free.tokens, labels, seen, errors, "on_policy", optimal
         )
 
-    plan = pending_shards(out, "on_policy", target, known, shard_size)
-    with progress("utterances", sum(map(len, plan.values()))) as advance:
-        for index, ids in plan.items():
-            made = []
-            for identifier in ids:
-                made.append(trace(utterances[identifier]))
-                advance()
-            path = shard_path(out, "on_policy", target, index)
-            write_shard(path, made, ids, recipe, bundle.manifest.sizes["width"])
+    with locked(out):
+        open_traces(out, recipe)
+        plan = pending_shards(out, "on_policy", target, known, shard_size)
+        with progress("utterances", sum(map(len, plan.values()))) as advance:
+            for index, ids in plan.items():
+                made = []
+                for identifier in ids:
+                    made.append(trace(utterances[identifier]))
+                    advance()
+                path = shard_path(out, "on_policy", target, index)
+                write_shard(path, made, ids, recipe, bundle.manifest.sizes["width"])
 
 
 def _targets(traces: Path, target: TargetKind) -> dict[str, tuple[int, ...]]:

@@ -15,6 +15,7 @@ from beamless.data_gen.teachers import read_texts
 from beamless.data_gen.traces import planned_ids, read_recipe, read_steps
 from beamless.inference.bundle import load_bundle
 from beamless.inference.errors import BeamlessError
+from beamless.inference.lock import locked
 from beamless.models.parity_record import write_parity
 
 FOX = "The quick brown fox jumps over the lazy dog."
@@ -286,3 +287,15 @@ def test_a_rollout_of_another_corpus_is_said_before_anything_is_written(
     with pytest.raises(BeamlessError, match="holds traces of no utterance of"):
         rollout(other, tmp_path / "traces", tmp_path / "out", model=model, target="reference")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stage", ["collect", "rollout"])
+def test_two_runs_into_one_folder_are_told_apart_by_the_second(grown, model, tmp_path, stage):
+    folder, _ = grown
+    out = tmp_path / "out"
+    with locked(out), pytest.raises(BeamlessError, match="another run"):
+        if stage == "collect":
+            collect(folder / "corpus", out, model=model)
+        else:
+            rollout(folder / "corpus", folder / "traces", out, model=model)
+    assert not out.exists()

@@ -90,7 +90,7 @@ def counted(name: str, steps: Steps, best: np.ndarray) -> Count:
 
 
 def corrected(steps: Steps, checkpoint: Checkpoint, folder: Path) -> Count:
-    """Count what a corrector does, over the whole vocabulary."""
+    """Count what a corrector does, over the likeliest and the right tokens of a batch's steps."""
     import torch
 
     from beamless.training.module import CorrectorModule
@@ -104,16 +104,15 @@ def corrected(steps: Steps, checkpoint: Checkpoint, folder: Path) -> Count:
     module = CorrectorModule(checkpoint, corrector.config, seed=0, **fitting).eval()
     load_arrays(module.network, corrector.arrays)
     data = StepsDataset(steps, corrector.config.history)
-    vocabulary = torch.arange(checkpoint.sizes.vocabulary)
     best = []
     for at in _batches(len(data), str(folder)):
         batch = data.batch(range(at.start, at.stop))
+        right = batch.targets[batch.targets >= 0]
+        tokens = torch.cat([batch.top_ids.flatten(), right]).unique()
         with torch.no_grad():
-            base = module.logits(batch.hidden, batch.first, vocabulary)
-            logits, _ = module.network.correct(
-                batch, vocabulary, base, module.logits, module.embedding
-            )
-        best.append(logits.argmax(dim=1).numpy())
+            base = module.logits(batch.hidden, batch.first, tokens)
+            logits, _ = module.network.correct(batch, tokens, base, module.logits, module.embedding)
+        best.append(tokens[logits.argmax(dim=1)].numpy())
     return counted(str(folder), steps, np.concatenate(best))
 
 

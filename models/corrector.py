@@ -135,7 +135,7 @@ def check_config(config: CorrectorConfig) -> None:
     for name, bound in least.items():
         size = getattr(config, name)
         if not isinstance(size, int) or isinstance(size, bool) or not bound <= size <= LARGEST:
-            told = f"a whole number from {bound}, not {size!s:.40}"
+            told = f"a whole number from {bound}, not {size!r:.40}"
             raise BeamlessError(f"a corrector's {name} is {told}")
     if family == "rerank" and not 2 <= config.candidates <= MOST_CANDIDATES:
         wanted = f"2 to {MOST_CANDIDATES} candidates"
@@ -238,7 +238,7 @@ def load_corrector(folder: Path) -> Corrector:
         fits = array.dtype in (np.float16, np.float32) and array.shape == expected.get(name)
         if not fits or not np.isfinite(array).all():
             raise BeamlessError(
-                f"the corrector in {folder} is damaged (its {name!s:.60}); train it again"
+                f"the corrector in {folder} is damaged (its {name!r:.60}); train it again"
             )
         arrays[name] = np.asarray(array, np.float32)
     return Corrector(config, arrays)

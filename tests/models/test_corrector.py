@@ -149,7 +149,7 @@ def test_every_family_survives_being_saved(tmp_path, family, gate):
         ("dense", {"vocabulary": -1}, "vocabulary is a whole number from 0, not -1"),
         ("shift", {"candidates": 8}, "a shift corrector has no candidates; rerank has"),
         ("shift", {"units": 0}, "units is a whole number from 1, not 0"),
-        ("shift", {"history": "two"}, "history is a whole number from 0, not two"),
+        ("shift", {"history": "two"}, "history is a whole number from 0, not 'two'"),
         ("oracle", {}, "none of shift, rerank, dense"),
     ],
 )

@@ -177,7 +177,7 @@ def test_arrays_that_do_not_fit_the_configuration_are_refused(tmp_path, name, ar
     if array is not None:
         arrays[name] = array
     save_corrector(Corrector(CONFIG, arrays), tmp_path)
-    with pytest.raises(BeamlessError, match=rf"is damaged \(its {name}\)"):
+    with pytest.raises(BeamlessError, match=rf"is damaged \(its '{name}'\)"):
         load_corrector(tmp_path)
 
 

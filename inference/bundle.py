@@ -109,6 +109,17 @@ class Bundle:
         """Whether ``corrected.xml`` is there."""
         return self.manifest.corrector is not None
 
+    def corrects(self, language: str, task: str = "transcribe") -> bool:
+        """Tell whether its corrector has learned from a language: elsewhere it would do harm.
+
+        One that does not say what it has learned from is trusted everywhere; a translation is
+        nothing that any has learned.
+        """
+        if self.manifest.corrector is None or task != "transcribe":
+            return False
+        known = self.manifest.corrector["provenance"].get("languages")
+        return known is None or language in known
+
     @property
     def any_size(self) -> bool:
         """Whether its encoder and its steps take windows of any number of positions."""

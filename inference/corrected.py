@@ -54,7 +54,8 @@ class Corrected:
             text = np.append(text, token)
         timed = self.options.timestamps and place != "prompt"
         self._switches["first"][0] = place == "first"
-        self._switches["strength"][0] = 0.0 if place == "prompt" else self.strength
+        idle = place == "prompt" or not self.options.corrected
+        self._switches["strength"][0] = 0.0 if idle else self.strength
         self._switches["timestamps"][0] = timed
         allowed = self._rules.allowed(text) if timed else EVERYTHING
         for name, bound in zip(self._bounds, allowed, strict=True):

@@ -110,6 +110,10 @@ def _check_corrector(about: object) -> None:
         raise ValueError("corrector must be an object or null")
     for name in ("family", "hash"):
         _expect(isinstance(about[name], str), f"corrector.{name}", "a text")
+    provenance = about["provenance"]
+    _expect(isinstance(provenance, dict), "corrector.provenance", "an object")
+    languages = provenance.get("languages", [])
+    _expect(isinstance(languages, list), "corrector.provenance.languages", "a list")
 
 
 def _check_files(files: Mapping[str, Any], corrected: bool) -> None:

@@ -157,11 +157,13 @@ def beam_size_of(name: str) -> int:
     return int(size[1] or 5)
 
 
-def open_method(bundle: Bundle, name: str, prompt: Sequence[int]) -> Decode:
-    """Return the function that decodes a window with a method and the same prompt each time.
+def open_method(bundle: Bundle, name: str, language: str) -> Decode:
+    """Return the function that decodes a window with a method, always in the same language.
 
     Raises:
         BeamlessError: as ``method_of``.
     """
     method = method_of(bundle, name)
-    return lambda cross_kv: method.decode(cross_kv, prompt)[0]
+    prompt = bundle.tokenizer.prompt(language)
+    options = TokenOptions(corrected=bundle.corrects(language))
+    return lambda cross_kv: method.decode(cross_kv, prompt, options)[0]

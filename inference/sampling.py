@@ -21,6 +21,7 @@ class TokenOptions:
         temperature: 0 takes the best; above it a token is drawn.
         budget: tokens of text, times not counted, at which a window is stopped; None: no bound.
         others: how many of the likeliest tokens to note at each step, beside the choice.
+        corrected: let a corrector change anything, as it should in what it has learned.
     """
 
     timestamps: bool = False
@@ -29,6 +30,7 @@ class TokenOptions:
     temperature: float = 0.0
     budget: int | None = None
     others: int = 0
+    corrected: bool = True
 
     @property
     def plain(self) -> bool:

@@ -45,7 +45,7 @@ class WindowDecoder:
 
     def __init__(self, bundle: Bundle, method: str) -> None:
         self.tokenizer, self.confidence = bundle.tokenizer, bundle.confidence
-        self._encoder = WindowEncoder(bundle)
+        self._bundle, self._encoder = bundle, WindowEncoder(bundle)
         with ThreadPoolExecutor(1, "encoder") as beside:
             ready = beside.submit(self._encoder.prepare_first)
             self._method = method_of(bundle, method)
@@ -122,6 +122,7 @@ class WindowDecoder:
             temperature,
             budget,
             others=options.word_alternatives and options.word_alternatives + 1,
+            corrected=self._bundle.corrects(language, options.task),
         )
         found = self._method.decode(cross_kv, prompt, choice, options.word_times)
         best = found[0]

@@ -176,7 +176,7 @@ def _start(bundle: Bundle, out: Path) -> Path | None:
 def recall(bundle: Bundle, utterances: Sequence[Utterance], title: str) -> Recall:
     """Decode utterances by a bundle's default method; count the terms in what was heard."""
     tokenizer = bundle.tokenizer
-    decode = open_method(bundle, DEFAULT_METHOD, tokenizer.prompt("en"))
+    decode = open_method(bundle, DEFAULT_METHOD, "en")
     heard, said, errors = 0, 0, Errors()
     watched = track(utterances, title)
     for utterance, found in decoded_windows(bundle, decode, watched, DEFAULT_AUDIO_CONTEXT):

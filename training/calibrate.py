@@ -104,7 +104,7 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
     ``right_words``).
     """
     tokenizer, left_out = bundle.tokenizer, 0
-    decode = open_method(bundle, DEFAULT_METHOD, tokenizer.prompt(language))
+    decode = open_method(bundle, DEFAULT_METHOD, language)
     with progress("utterances", len(work)) as advance:
         for utterance, found in decoded_windows(bundle, decode, work, "short"):
             told = list(judged_words(found, utterance, tokenizer, language)) if found else []

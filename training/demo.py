@@ -116,9 +116,8 @@ def compare(bundle: Bundle, output: Console) -> None:
     kind = "read by a person" if reading_file() else "said by a voice (no recording is installed)"
     output.print(f"{len(recordings)} lines of A Tale of Two Cities, {kind}; errors are marked.")
     tokenizer = bundle.tokenizer
-    prompt = tokenizer.prompt("en")
     encoder = WindowEncoder(bundle)
-    decoders = {name: open_method(bundle, name, prompt) for name in METHODS}
+    decoders = {name: open_method(bundle, name, "en") for name in METHODS}
     totals = {name: [0.0, 0.0, 0.0, 0.0] for name in METHODS}  # errors, words, steps, seconds
     for name, samples, reference in recordings:
         cross_kv = encoder(samples, DEFAULT_AUDIO_CONTEXT)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
@@ -93,6 +93,8 @@ def evaluate_bundle(
     names = methods or ["greedy", *ours, "beam5"]
     names = ["beam5" if name == "beam" else name for name in names]
     contenders = [contender(name, audio_context) for name in names]
+    if not opened.corrects(language):
+        contenders = [replace(c, options=replace(c.options, corrected=False)) for c in contenders]
     work = {corpus_name(folder): spread(read_corpus(folder), limit) for folder in corpora}
     run = Run(
         model=opened.manifest.model["name"],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beamless.data_gen.traces import Policy, Steps, TargetKind
+from beamless.data_gen.traces import Policy, Steps, TargetKind, read_recipe
 from beamless.inference.atomic import write_text_atomically
 from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import locked
@@ -114,7 +114,10 @@ def train(
     loader = data.loader(fitting.batch_size, True, fitting.seed)
     with locked(out):
         dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
-    figures = {"steps": len(data.agrees), **({} if dev_wer is None else {"dev_wer": dev_wer})}
+    learned = sorted({read_recipe(folder).language for folder in traces})
+    figures: dict[str, Any] = {"languages": learned, "steps": len(data.agrees)}
+    if dev_wer is not None:
+        figures["dev_wer"] = dev_wer
     _save(module, out, {**recipe, **figures})
 
 

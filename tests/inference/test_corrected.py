@@ -12,6 +12,7 @@ from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
 from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.sampling import TokenOptions
 from beamless.inference.shapes import fixed_shape
 from beamless.models.bundle import write_bundle
 from beamless.models.corrector import Corrector, CorrectorConfig, untrained
@@ -165,3 +166,21 @@ def test_a_bundle_without_a_corrector_says_so(tiny, tmp_path):
     write_bundle(tiny, tmp_path / "plain")
     with pytest.raises(BeamlessError, match="has no corrector; train one, or decode with greedy"):
         Corrected(load_bundle(tmp_path / "plain"))
+
+
+def test_a_corrector_of_one_language_changes_nothing_in_another_or_in_a_translation(
+    trained_bundle,
+):
+    about = {**trained_bundle.manifest.corrector, "provenance": {"languages": ["en"]}}
+    taught = replace(trained_bundle, manifest=replace(trained_bundle.manifest, corrector=about))
+    assert taught.corrects("en")
+    assert not taught.corrects("sv")
+    assert not taught.corrects("en", "translate")
+    assert trained_bundle.corrects("sv")  # it does not say what it has learned from
+
+
+def test_what_a_corrector_has_not_learned_is_decoded_without_it(trained_bundle, tiny_window):
+    corrected = Corrected(trained_bundle)
+    corrected.options = TokenOptions(corrected=False)
+    plain = decode(Greedy(trained_bundle), tiny_window, trained_bundle)
+    assert decode(corrected, tiny_window, trained_bundle).tokens == plain.tokens

@@ -47,7 +47,7 @@ def silent(tiny_bundle):
 
 def said(bundle, cross_kv, method="greedy"):
     """What a method hears in a window, as text."""
-    decode = open_method(bundle, method, bundle.tokenizer.prompt("en"))
+    decode = open_method(bundle, method, "en")
     return bundle.tokenizer.decode(decode(cross_kv).tokens).strip()
 
 

@@ -53,3 +53,11 @@ def test_each_has_a_card_that_says_what_it_was_made_of_and_its_limits(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_each_is_a_few_megabytes(name):
     assert sum(file.stat().st_size for file in (FOLDER / name).iterdir()) < 8e6
+
+
+def test_base_is_corrected_in_english_alone(base):
+    bundle = open_bundle("base")
+    assert bundle.manifest.corrector["hash"] == pretrained(base.hash).hash
+    assert bundle.corrects("en")
+    assert not bundle.corrects("sv")
+    assert not bundle.corrects("en", "translate")

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -441,7 +440,7 @@ def test_the_command_prints_the_summary_on_standard_output_and_errors_end_with_2
 ):
     def beamless(*arguments):
         command = [sys.executable, "-m", "beamless", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+        return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
 
     done = beamless("import", "ljspeech", ljspeech, tmp_path / "out")
     assert done.returncode == 0

@@ -7,7 +7,6 @@ with a second of silence in between, so that it is known between which times eac
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from beamless.inference.transcript import Transcript
 from beamless.inference.writers import render
 from beamless.models.bundle import open_bundle
 from beamless.training.bench.clips import Part, read_clips
+from beamless.training.differences import common_words
 from beamless.training.metrics import wer
 
 Timed = tuple[str, float, float]
@@ -63,8 +63,7 @@ def heard(transcript: Transcript) -> list[Timed]:
 def compare(said: Sequence[Timed], found: Sequence[Timed]) -> Borders:
     """Match words in their order and measure how far each lies outside its utterance."""
     left, right = [word for word, *_ in said], [word for word, *_ in found]
-    blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
-    pairs = [(said[b.a + n], found[b.b + n]) for b in blocks for n in range(b.size)]
+    pairs = [(said[a], found[b]) for a, b in common_words(left, right)]
     outside = [max(0.0, first - start, end - last) for (_, first, last), (_, start, end) in pairs]
     return Borders(len(pairs), tuple(outside))
 

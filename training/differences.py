@@ -1,5 +1,6 @@
-"""Texts side by side: a hypothesis with the words marked where it leaves the reference."""
+"""Texts side by side: what they share, and a hypothesis marked where it leaves the reference."""
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from rich.text import Text
@@ -29,3 +30,9 @@ def marked(reference: str, hypothesis: str) -> Text:
 
 def _bare(word: str) -> str:
     return normalize_english(word) or word.strip(".,;:!?—-").lower()
+
+
+def common_words(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the places of the words that two texts share in the same order, in each of them."""
+    blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
+    return [(block.a + n, block.b + n) for block in blocks for n in range(block.size)]

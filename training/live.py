@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from beamless.inference.streaming import Session
 from beamless.inference.transcribe import Transcriber
 from beamless.inference.transcript import Word
 from beamless.models.bundle import open_bundle
+from beamless.training.differences import common_words
 from beamless.training.metrics import wer
 
 BLOCK_SECONDS = 0.1
@@ -61,12 +61,7 @@ def heard_live(samples: np.ndarray, transcriber: Transcriber) -> Heard:
 def lags(told: Sequence[tuple[str, float]], spoken: Sequence[Word]) -> list[float]:
     """Return how long after its end each word was told, of the words that both have."""
     left, right = [plain(word) for word, _ in told], [plain(word.text) for word in spoken]
-    blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
-    return [
-        told[block.a + n][1] - spoken[block.b + n].end
-        for block in blocks
-        for n in range(block.size)
-    ]
+    return [told[a][1] - spoken[b].end for a, b in common_words(left, right)]
 
 
 def live(model: str, corpus: Path, *, limit: int = 40, method: str | None = None) -> None:

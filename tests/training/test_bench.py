@@ -5,12 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from beamless.command_line import run as command
 from beamless.data_gen.corpora import read_corpus
 from beamless.inference.errors import BeamlessError
 from beamless.training.bench import implementation
-from beamless.training.bench.clips import Clip, joined, warming
+from beamless.training.bench.clips import Clip, clip_of, joined, opening, warming
 from beamless.training.bench.figures import Turn, figures_of, lines_of, with_ratios
 from beamless.training.bench.process import Answer
 from beamless.training.bench.run import bench
@@ -210,6 +211,15 @@ def test_what_is_compiled_on_its_first_use_is_used_before_clips_count():
     clips = [Clip(str(n), Path("x"), "", seconds) for n, seconds in enumerate((9, 1, 5, 2, 28, 3))]
     assert [clip.seconds for clip in warming(clips)] == [1, 3, 5, 28]
     assert warming(clips[:1]) == clips[:1]
+
+
+def test_a_start_is_not_measured_on_ten_minutes(corpus, tmp_path):
+    clips = [clip_of(utterance, corpus) for utterance in read_corpus(corpus)]
+    long = joined(clips * 30, 600.0, tmp_path)
+    opener = opening(long, tmp_path)
+    assert soundfile.info(opener).duration == 30
+    assert warming(long) == []
+    assert opening(clips, tmp_path) == clips[0].path
 
 
 def test_joined_recordings_hold_everything_that_is_said(corpus, tmp_path):

@@ -14,6 +14,7 @@ from beamless.inference.audio import SAMPLE_RATE, load_audio
 from beamless.inference.errors import BeamlessError
 
 PAUSE_SECONDS = 1.0
+WINDOW_SECONDS = 30  # of every Whisper
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,24 @@ def read_clips(
     return joined(clips, join, out) if join else clips
 
 
+def opening(clips: Sequence[Clip], out: Path) -> Path:
+    """Return the first recording; of one that is longer than a window, a file of its first one."""
+    if clips[0].seconds <= WINDOW_SECONDS:
+        return clips[0].path
+    path = out / "audio" / "opening.wav"
+    samples = load_audio(clips[0].path)[: WINDOW_SECONDS * SAMPLE_RATE]
+    with replaced_atomically(path) as temporary:
+        soundfile.write(temporary, samples, SAMPLE_RATE)
+    return path
+
+
 def warming(clips: Sequence[Clip]) -> list[Clip]:
-    """Return four clips from the shortest to the longest, for whoever prepares for lengths."""
-    ordered = sorted(clips, key=lambda clip: clip.seconds)
-    places = {round(part * (len(ordered) - 1) / 3) for part in range(4)}
+    """Return four clips from the shortest to the longest, for whoever prepares for lengths.
+
+    Those that are longer than a window are of windows that all have the same length.
+    """
+    ordered = sorted((c for c in clips if c.seconds <= WINDOW_SECONDS), key=lambda c: c.seconds)
+    places = {round(part * (len(ordered) - 1) / 3) for part in range(4)} if ordered else set()
     return [ordered[place] for place in sorted(places)]
 
 

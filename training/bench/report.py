@@ -15,7 +15,8 @@ from beamless.training.csv_rows import write_csv
 LEGEND = """\
 Seconds are of work for all recordings, by the clock; CPU s are those of all cores together; RTF \
 is seconds of work for a second of audio; cold and cached are from starting the process to the \
-first recording's text, with nothing kept from before and with what starts keep."""
+first recording's text (of a long one its first half minute's), with nothing kept from before and \
+with what starts keep."""
 
 
 @dataclass(frozen=True)

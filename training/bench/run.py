@@ -19,7 +19,7 @@ from beamless.inference.inspection_picture import require_matplotlib
 from beamless.inference.progress import console, progress
 from beamless.inference.tokenizer import Tokenizer
 from beamless.models.bundle import open_bundle
-from beamless.training.bench.clips import Clip, read_clips, warming
+from beamless.training.bench.clips import Clip, opening, read_clips, warming
 from beamless.training.bench.figures import Turn, figures_of, lines_of, with_ratios
 from beamless.training.bench.implementation import Setup, chosen
 from beamless.training.bench.process import Answer, Process
@@ -43,8 +43,8 @@ def bench(
     """Measure implementations of Whisper side by side: errors, time, memory and starts.
 
     In each round every implementation has its turn, in an order that moves on by one: a process of
-    its own is started and transcribes the first recording, which counts as its start; then four
-    from the shortest to the longest, which do not count; and then all.
+    its own is started and transcribes the first recording, or half a minute of it, which counts as
+    its start; then four from the shortest to the longest window, which do not count; and then all.
 
     Args:
         model: a bundle's folder, or a model's name; the others take the Whisper that it is of.
@@ -142,14 +142,15 @@ def _turn(
     place: _Place, name: str, number: int, clips: Sequence[Clip], advance: Callable[[], None]
 ) -> Turn:
     setup, log, cold = place.setup(name), place.log(name), None
+    opener = opening(clips, place.folder)
     if number == 0:
         Process(name, setup, log, prepare=True).close()
         shutil.rmtree(setup.graphs)
         setup.graphs.mkdir()
         with Process(name, setup, log) as first:
-            cold = first.first_text(clips[0].path)
+            cold = first.first_text(opener)
     with Process(name, setup, log) as process:
-        start = process.first_text(clips[0].path)
+        start = process.first_text(opener)
         for clip in warming(clips):
             process.transcribe(clip.path)
         answers: list[Answer] = []

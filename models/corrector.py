@@ -198,14 +198,22 @@ def save_corrector(corrector: Corrector, folder: Path, half: bool = False) -> No
     """Write ``corrector.safetensors``, in float16 if ``half``, and ``corrector.json``.
 
     The latter names the former's SHA-256, so that the two do not part.
+
+    Raises:
+        BeamlessError: a weight is too large for float16.
     """
     dtype = np.float16 if half else np.float32
+    with np.errstate(over="ignore"):
+        arrays = {name: np.ascontiguousarray(a, dtype) for name, a in corrector.arrays.items()}
+    for name, array in arrays.items():
+        if half and not np.isfinite(array).all():
+            raise BeamlessError(
+                f"the corrector's {name} does not fit into float16; "
+                "train it again with a smaller learning rate"
+            )
     arrays_file = folder / "corrector.safetensors"
     with replaced_atomically(arrays_file) as temporary:
-        save_file(
-            {name: np.ascontiguousarray(a, dtype) for name, a in corrector.arrays.items()},
-            temporary,
-        )
+        save_file(arrays, temporary)
     content = {**asdict(corrector.config), SHA256: file_hash(arrays_file)}
     text = json.dumps(content, indent=2, ensure_ascii=False)
     write_text_atomically(folder / "corrector.json", text + "\n")

@@ -247,6 +247,16 @@ def test_arrays_of_another_corrector_are_refused(tmp_path):
         load_corrector(tmp_path / "one")
 
 
+def test_a_weight_that_float16_cannot_hold_is_not_written(tmp_path):
+    corrector = random_corrector()
+    name = next(iter(corrector.arrays))
+    large = {**corrector.arrays, name: np.full_like(corrector.arrays[name], 1e6)}
+    with pytest.raises(BeamlessError, match="does not fit into float16"):
+        save_corrector(Corrector(corrector.config, large), tmp_path / "made", half=True)
+    assert not (tmp_path / "made").exists()
+    save_corrector(Corrector(corrector.config, large), tmp_path / "made")
+
+
 def test_a_bit_that_fell_over_in_the_arrays_is_noticed(tmp_path):
     save_corrector(random_corrector(), tmp_path)
     file = tmp_path / "corrector.safetensors"

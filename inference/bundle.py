@@ -18,7 +18,7 @@ from typing import Any
 import openvino as ov
 
 from beamless.inference.confidence import Confidence
-from beamless.inference.devices import compile_model, takes_any_size, was_cached
+from beamless.inference.devices import compile_model, encodes_beside, takes_any_size, was_cached
 from beamless.inference.errors import BeamlessError
 from beamless.inference.manifest_check import check_graph, check_manifest
 from beamless.inference.tokenizer import Tokenizer
@@ -124,6 +124,11 @@ class Bundle:
     def any_size(self) -> bool:
         """Whether its encoder and its steps take windows of any number of positions."""
         return takes_any_size(self.device)
+
+    @property
+    def encodes_beside(self) -> bool:
+        """Whether the next window is to be encoded while one is decoded."""
+        return encodes_beside(self.device, self.threads)
 
     @property
     def from_cache(self) -> bool:

@@ -1,8 +1,8 @@
 """Recordings of any length to segments: windows that follow speech, one behind the other.
 
-A recording is read as a stream, so that memory does not grow with it; while a window is decoded,
-the next one is read and encoded. Where the decoder stopped
-before a window's end, what is left is a window of its own.
+A recording is read as a stream, so that memory does not grow with it; where the device can do both
+at once, the next window is read and encoded while one is decoded. Where the decoder stopped before
+a window's end, what is left is a window of its own.
 """
 
 import warnings
@@ -131,8 +131,12 @@ class LongForm:
         Args:
             blocks: the recording, float32 [n] at 16 kHz each.
         """
-        vad = self._options().vad
-        for planned in ahead(speech_windows(self._counted(blocks), vad), self._encode):
+        windows = speech_windows(self._counted(blocks), self._options().vad)
+        if self._decoder.encodes_beside:
+            encoded = ahead(windows, self._encode)
+        else:
+            encoded = ((window, self._encode(window)) for window in windows)
+        for planned in encoded:
             pending: deque[tuple[Window, Encoded | None]] = deque([planned])
             while pending:
                 found, rest = self._decode(*pending.popleft())

@@ -57,6 +57,11 @@ class WindowDecoder:
         """The static decoder that the method drives."""
         return self._method.decoder
 
+    @property
+    def encodes_beside(self) -> bool:
+        """Whether ``encode`` is to be called for the next window while one is decoded."""
+        return self._bundle.encodes_beside
+
     def encode(self, samples: np.ndarray, audio_context: AudioContext) -> CrossKV:
         """Encode at most 30 s of samples, float32 [n] at 16 kHz."""
         return self._encoder(samples, audio_context)

@@ -124,39 +124,45 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
             graph_output(key, f"present_key.{layer}"),
             graph_output(value, f"present_value.{layer}"),
         ]
-        y = op.scaled_dot_product_attention(
-            query,
-            op.concat([past_key, key], axis=2),
-            op.concat([past_value, value], axis=2),
-            bias,
-        )
+        weights = _attention(query, op.concat([past_key, key], axis=2), bias)
+        y = op.matmul(weights, op.concat([past_value, value], axis=2), False, False)
         x = op.add(x, linear(arrays, name + "self_attn.out_proj", merge_heads(y)))
 
         y = layer_norm(arrays, name + "encoder_attn_layer_norm", x)
         query = split_heads(linear(arrays, name + "encoder_attn.q_proj", y), heads)
         query = op.transpose(query, np.array([2, 1, 0, 3]))  # B as the query axis: [1, H, B, e]
-        chosen = [head for at, head in checkpoint.alignment_heads if at == layer]
-        if chosen:
-            alignment.append(_attention_of(query, cross_key, cross_bias, chosen))
-        y = op.scaled_dot_product_attention(query, cross_key, cross_value, cross_bias)
+        weights = _attention(query, cross_key, cross_bias)
+        if chosen := [head for at, head in checkpoint.alignment_heads if at == layer]:
+            alignment.append(op.gather(weights, op.constant(np.array(chosen, np.int32)), _axis(1)))
+        y = _unfused(weights, cross_value)
         y = merge_heads(op.transpose(y, np.array([2, 1, 0, 3])))
         x = op.add(x, linear(arrays, name + "encoder_attn.out_proj", y))
         x = feed_forward(arrays, name, x)
     hidden = layer_norm(arrays, "model.decoder.layer_norm", x)
     if alignment:
-        weights = op.transpose(op.concat(alignment, axis=1), np.array([2, 1, 3, 0]))
-        weights = op.squeeze(weights, np.array([3]))
-        outputs.append(graph_output(weights, "alignment"))
+        seen = op.transpose(op.concat(alignment, axis=1), np.array([2, 1, 3, 0]))
+        outputs.append(graph_output(op.squeeze(seen, np.array([3])), "alignment"))
     return inputs, hidden, outputs
 
 
-def _attention_of(query: Node, key: Node, bias: Node, heads: list[int]) -> Node:
-    """Return the attention weights [1, len(heads), B, S] of some heads over the audio."""
-    size = int(query.get_output_shape(0)[3])
-    query = op.gather(query, op.constant(np.array(heads, np.int32)), _axis(1))
-    key = op.gather(key, op.constant(np.array(heads, np.int32)), _axis(1))
+def _attention(query: Node, key: Node, bias: Node) -> Node:
+    """Return the attention [B, H, T, S] of queries [B, H, T, e] to keys [B, H, S, e].
+
+    What ``scaled_dot_product_attention`` becomes on the CPU scales and transposes all keys at
+    every step: over thirty seconds a fifth of it.
+    """
+    size = int(query.get_output_partial_shape(0)[3].get_length())
     scores = op.matmul(op.multiply(query, _scalar(size**-0.5)), key, False, True)
     return op.softmax(op.add(scores, bias), 3)
+
+
+def _unfused(weights: Node, value: Node) -> Node:
+    """Multiply [1, H, T, S] by [1, H, S, e], in three dimensions.
+
+    In four the CPU makes one kernel of the whole attention, for a single query half as fast.
+    """
+    product = op.matmul(op.squeeze(weights, _axis(0)), op.squeeze(value, _axis(0)), False, False)
+    return op.unsqueeze(product, _axis(0))
 
 
 def graph_input(shape: list[int], dtype: type, name: str) -> Node:

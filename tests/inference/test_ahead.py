@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamless.inference.ahead import ahead
+from beamless.inference.devices import encodes_beside
 from beamless.inference.longform import LongForm, Window
 from beamless.inference.options import DecodingOptions
 from beamless.inference.window_decoder import WindowDecoder
@@ -79,12 +80,32 @@ def test_a_window_is_encoded_while_the_one_before_is_decoded(decoder, windows, m
         overlapped.append(encoded[min(2, len(overlapped) + 1)].wait(WAIT))
         return decode(*arguments)
 
+    monkeypatch.setattr(WindowDecoder, "encodes_beside", True)
     monkeypatch.setattr(decoder, "encode", watched_encode)
     monkeypatch.setattr(decoder, "decode", watched_decode)
     texts = [segment.text for segment in LongForm(decoder, DecodingOptions).segments([])]
     assert overlapped == [True] * 3
     assert texts[0] == texts[2] == "The quick brown fox jumps over the lazy dog."
     assert texts[1].startswith("In short")
+
+
+def test_two_cores_do_one_behind_the_other(decoder, windows, monkeypatch):
+    done = []
+    encode, decode = decoder.encode, decoder.decode
+    monkeypatch.setattr(WindowDecoder, "encodes_beside", False)
+    monkeypatch.setattr(decoder, "encode", lambda *a: [done.append("encode"), encode(*a)][1])
+    monkeypatch.setattr(decoder, "decode", lambda *a: [done.append("decode"), decode(*a)][1])
+    texts = [segment.text for segment in LongForm(decoder, DecodingOptions).segments([])]
+    assert done == ["encode", "decode"] * 3
+    assert texts[0] == texts[2] == "The quick brown fox jumps over the lazy dog."
+
+
+@pytest.mark.parametrize(
+    ("device", "threads", "beside"),
+    [("CPU", 2, False), ("CPU", 1, False), ("CPU", 8, True), ("NPU", 2, True), ("GPU", None, True)],
+)
+def test_who_encodes_the_next_window_meanwhile(device, threads, beside):
+    assert encodes_beside(device, threads) is beside
 
 
 def test_a_context_changed_in_between_holds_for_the_window_encoded_already(
@@ -99,6 +120,7 @@ def test_a_context_changed_in_between_holds_for_the_window_encoded_already(
         return decode(cross_kv, *arguments)
 
     monkeypatch.setattr(decoder, "decode", watched)
+    monkeypatch.setattr(WindowDecoder, "encodes_beside", True)
     for _ in LongForm(decoder, lambda: options[0]).segments([]):
         options[0] = replace(options[0], audio_context="full")
     full = decoder.encode(windows[1].samples, "full")["cross_key.0"][0, 0, -1]

@@ -5,10 +5,12 @@ import os
 import re
 import sys
 from argparse import ArgumentError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import docstring_parser
@@ -121,6 +123,20 @@ def regroup(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, A
     return values
 
 
+def require_values(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Refuse null, which a YAML file may hold, where an option must have a value.
+
+    Raises:
+        BeamlessError: the first of them.
+    """
+    hints = get_type_hints(function)
+    for hint in list(hints.values()):
+        hints |= get_type_hints(hint) if is_dataclass(hint) else {}
+    for name, value in values.items():
+        if value is None and type(None) not in get_args(hints[name]):
+            raise BeamlessError(f"{name} has no value in the file given as --config")
+
+
 def item_type(hint: Any) -> Any:  # noqa: ANN401 - types are values here
     """Return X of ``list[X]`` or ``list[X] | None``; None of anything else."""
     for kind in (hint, *get_args(hint)):
@@ -196,6 +212,9 @@ def run(arguments: list[str]) -> int:
     for argument in rest:
         if not argument.isascii() and any("\ud800" <= sign <= "\udfff" for sign in argument):
             raise BeamlessError(f"the name {argument} is not UTF-8; rename it")
+    for option, value in pairwise(rest):
+        if option == "--config" and Path(value).exists() and not Path(value).is_file():
+            raise BeamlessError(f"the --config {value} is no file")
     function = load_command(command)
     parser = build_parser(function, f"beamless {command}")
     try:
@@ -204,8 +223,11 @@ def run(arguments: list[str]) -> int:
         raise BeamlessError(f"{reason_of(error, rest)}; see 'beamless {command} --help'") from None
     except UnicodeDecodeError:
         raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
+    except RecursionError:
+        raise BeamlessError("the file given as --config is nested without end") from None
     values = parser.instantiate(options).as_dict()
     values.pop("config", None)
+    require_values(function, values)
     try:
         return int(function(**regroup(function, values)) or 0)
     except BrokenPipeError:

@@ -71,8 +71,8 @@ def transcribe(
     Args:
         files: wav, flac, ogg or mp3, of any rate and length; m4a, mp4, webm and mkv with PyAV.
         model: a bundle's folder, or a model's name.
-        method: greedy, corrected, lookahead, or beam1 to beam10; lookahead by default,
-            on top of the corrector where the bundle has one.
+        method: greedy, corrected, lookahead, greedy-lookahead, or beam1 to beam10; by default
+            lookahead, on top of the corrector where the bundle has one.
         device: an OpenVINO device, such as CPU, GPU or NPU.
         format: txt, srt, vtt, json or tsv.
         out: a folder for one file each; to standard output without it.
@@ -89,6 +89,8 @@ def transcribe(
         raise BeamlessError(f"a line length is for srt and vtt, not for {format}")
     for file in files:
         probe(file)
+    if sys.stdout is None and not out:
+        raise BeamlessError("standard output is closed; name a folder with --out")
     paths = output_paths(files, out, format) if out else [None] * len(files)
     if out:
         out.mkdir(parents=True, exist_ok=True)

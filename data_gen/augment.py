@@ -20,6 +20,7 @@ from beamless.data_gen.augment_steps import (
     Samples,
     Step,
     noise_files,
+    require_packages,
 )
 from beamless.data_gen.recipe_file import read_yaml
 from beamless.inference.errors import BeamlessError
@@ -128,6 +129,7 @@ def recipe_from(content: Mapping[str, Any], path: Path) -> Recipe:
     if twice:
         raise BeamlessError(f"{path}: the step {twice} stands there twice")
     join = _join(content["join"], path) if content.get("join") is not None else None
+    require_packages(names)
     if not steps and join is None:
         raise BeamlessError(f"{path}: there are neither steps nor join")
     return Recipe(seed, tuple(steps), join, content)

@@ -5,7 +5,7 @@ ones besides: ``augment.augmented`` seeds them for each step and puts them back.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -250,6 +250,7 @@ STEPS: Mapping[str, type[Step]] = {
     "silence": Silence,
 }
 CODECS: tuple[str, ...] = get_args(Codec)
+PLAIN = {"codec", "silence"}  # need no package that an install may lack
 
 
 @lru_cache
@@ -286,6 +287,16 @@ def _drawn(span: Range, rng: np.random.Generator) -> float:
 
 def _rms(samples: Samples) -> float:
     return float(np.sqrt(np.mean(np.square(samples, dtype=np.float64)))) if len(samples) else 0.0
+
+
+def require_packages(names: Iterable[str]) -> None:
+    """Refuse steps that need packages which are not here, before any folder is made for them.
+
+    Raises:
+        BeamlessError: one is missing; the message says how to install it.
+    """
+    if not PLAIN.issuperset(names):
+        _audiomentations()
 
 
 def _audiomentations() -> Any:  # noqa: ANN401 - a module

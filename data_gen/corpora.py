@@ -6,7 +6,6 @@ A corpus is a folder with ``metadata.jsonl`` and the audio beside it, so that
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from beamless.inference.errors import BeamlessError
 __all__ = ["CorpusWriter", "Split", "Utterance", "read_corpus", "split_of"]
 
 Split = Literal["train", "dev", "test"]
+LONGEST = 1e9  # s that an utterance may last
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,11 @@ def json_object(line: str, where: str) -> dict[str, Any]:
     """
     try:
         row = json.loads(line)
-    except ValueError as error:
+        if "\\ud" in line.lower():
+            json.dumps(row, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise BeamlessError(f"{where}: half a character, which is no text") from None
+    except (ValueError, RecursionError) as error:
         raise BeamlessError(f"{where}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise BeamlessError(f"{where}: a JSON object was expected, not {type(row).__name__}")
@@ -176,12 +180,12 @@ def _duration(value: object, audio: Path, where: str) -> float:
     if value is None:
         try:
             return float(soundfile.info(audio).duration)
-        except soundfile.LibsndfileError as error:
+        except (soundfile.LibsndfileError, TypeError) as error:
             raise BeamlessError(f"{where}: {audio.name} is not audio ({error})") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BeamlessError(f"{where}: the duration must be a number of seconds")
-    if not math.isfinite(value) or value < 0:
-        raise BeamlessError(f"{where}: {value} is not a duration")
+    if not 0 <= value <= LONGEST:
+        raise BeamlessError(f"{where}: {value!s:.20} is not a duration")
     return float(value)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -63,6 +64,8 @@ def _by_one_pool(job: Job, shards: Sequence[Shard], workers: int) -> Iterator[Do
                 yield running[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
             raise
 
 
@@ -71,6 +74,7 @@ _worker: ShardWorker | None = None
 
 def _begin(job: Job) -> None:
     global _worker  # noqa: PLW0603 - a process pool hands over nothing but globals
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     _worker = ShardWorker(job)
 
 

@@ -19,7 +19,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise BeamlessError(f"there is no recipe {path}")
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BeamlessError(f"{path} is not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(loaded, dict) or not all(isinstance(key, str) for key in loaded):
         raise BeamlessError(f"{path} must hold 'name: value' entries")

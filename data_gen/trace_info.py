@@ -46,7 +46,10 @@ def traces(action: Literal["info"], folder: Path) -> None:
     for name, value in asdict(recipe).items():
         output.print(f"{name:>15}  {value}", soft_wrap=True)
     summaries = summarize_traces(folder)
-    table = Table("traces", "utterances", "steps", "differing", "share")
+    table = Table()
+    table.add_column("traces", no_wrap=True)
+    for column in ("utterances", "steps", "differing", "share"):
+        table.add_column(column, justify="right")
     ranks = sorted(summaries[0].coverage)
     for column in (*(f"in top {k}" for k in ranks), "WER", "greedy WER", "MB"):
         table.add_column(column, justify="right")

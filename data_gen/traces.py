@@ -235,7 +235,7 @@ def pending_shards(
     """
     there = sorted((folder / policy / target).glob("*.parquet"))
     done = {identifier for path in there for identifier in planned_ids(path)}
-    taken = {int(path.stem) for path in there}
+    taken = {int(path.stem) for path in there if path.stem.isdecimal()}
     left = [identifier for identifier in ids if identifier not in done]
     parts = [left[at : at + shard_size] for at in range(0, len(left), shard_size)]
     free = (number for number in count() if number not in taken)
@@ -293,15 +293,15 @@ def read_steps(
     Raises:
         BeamlessError: the folder holds none of these, or a shard is damaged.
     """
-    tables = [_read_table(path) for path in shards(folder, policies, targets)]
-    parts = [_flatten(table) for table in tables if table.num_rows]
+    paths = shards(folder, policies, targets)
+    tables = [_read_table(path) for path in paths]
+    read = zip(tables, paths, strict=True)
+    parts = [_steps_in(table, path) for table, path in read if table.num_rows]
     if not parts:
         raise BeamlessError(f"{folder} holds no utterance; collect from another corpus")
     lengths = np.concatenate([[0], *(part.pop("lengths") for part in parts)])
     rows = [row for table in tables for row in table.select(_TEXT_COLUMNS).to_pylist()]
-    acceptable = padded(
-        [step for t in tables for step in _acceptable(t["acceptable"], t["target_ids"])]
-    )
+    acceptable = padded([step for part in parts for step in part.pop("acceptable")])
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     starts = np.cumsum(lengths)
     return Steps(**arrays, starts=starts, rows=rows, acceptable=acceptable)
@@ -354,6 +354,18 @@ def _read_table(path: Path) -> Any:  # noqa: ANN401
     if missing:
         raise BeamlessError(f"{path} is no file of traces: it has no column {missing[0]!r}")
     return table
+
+
+def _steps_in(table: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
+    try:
+        acceptable = list(_acceptable(table["acceptable"], table["target_ids"]))
+        flat: dict[str, Any] = {**_flatten(table), "acceptable": acceptable}
+        if len({len(column) for name, column in flat.items() if name != "lengths"}) > 1:
+            raise ValueError("columns of different lengths")
+    except (AttributeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise BeamlessError(f"{path} is damaged ({reason}); remove it and collect again") from None
+    return flat
 
 
 def _flatten(table: Any) -> dict[str, np.ndarray]:  # noqa: ANN401

@@ -41,9 +41,11 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".partial-{secrets.token_hex(8)}{path.suffix}")
     temporary.touch(exist_ok=False)
+    mode = temporary.stat().st_mode
     try:
         with told_if_full(path.parent):
             yield temporary
+        temporary.chmod(mode)  # safetensors makes a file anew that its owner alone may read
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

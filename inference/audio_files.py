@@ -223,6 +223,8 @@ def _probe_container(path: Path) -> AudioFile:
             if not container.streams.audio:
                 raise BeamlessError(f"{path} holds no sound")
             stream = container.streams.audio[0]
+            if stream.codec_context is None:
+                raise BeamlessError(f"{path} holds sound of an unknown kind")
             seconds = None
             if stream.duration is not None:
                 seconds = float(stream.duration * stream.time_base)

@@ -1,14 +1,27 @@
-"""Numbers that must be above zero, said in one line where they are not."""
+"""Numbers that must be above zero, or finite, said in one line where they are not."""
+
+import math
 
 from beamless.inference.errors import BeamlessError
 
 
 def require_positive(**numbers: float | None) -> None:
-    """Refuse numbers of zero or less; None is fine.
+    """Refuse numbers of zero or less, and infinity; None is fine.
 
     Raises:
         BeamlessError: the first of them, by its option's name.
     """
     for name, number in numbers.items():
-        if number is not None and not number > 0:
+        if number is not None and not (number > 0 and math.isfinite(number)):
             raise BeamlessError(f"--{name.replace('_', '-')} must be above 0, not {number}")
+
+
+def require_finite(**numbers: float | None) -> None:
+    """Refuse what is no number, and infinity; None is fine.
+
+    Raises:
+        BeamlessError: the first of them, by its option's name.
+    """
+    for name, number in numbers.items():
+        if number is not None and not math.isfinite(number):
+            raise BeamlessError(f"--{name.replace('_', '-')} must be a number, not {number}")

@@ -1,8 +1,10 @@
 """What may be asked of a transcription; the command line has the same options by the same names."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Literal
 
+from beamless.inference.counts import require_finite
 from beamless.inference.errors import BeamlessError
 from beamless.inference.sampling import LIKELIEST
 
@@ -72,7 +74,14 @@ class DecodingOptions:
     word_alternatives: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.temperatures, Iterable):
+            raise BeamlessError("temperatures are a list of numbers, such as 0 0.2 0.4")
         object.__setattr__(self, "temperatures", tuple(map(float, self.temperatures)))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(number, float):
+                    require_finite(**{each.name: number})
         if not self.temperatures or min(self.temperatures) < 0:
             raise BeamlessError("temperatures are one or more numbers from 0 on, such as 0 0.2 0.4")
         if self.repetition_penalty < 1:

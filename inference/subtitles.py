@@ -47,8 +47,8 @@ class _Piece:
     text: str
 
 
-def cues(segment: Segment, layout: Layout) -> list[Cue]:
-    """Lay a segment's text out.
+def cues(segment: Segment, layout: Layout, lead: int = 0) -> list[Cue]:
+    """Lay a segment's text out; ``lead`` characters of each cue's first line are taken.
 
     Cues that split a segment take their times from its words; without words, time is shared out
     by characters. A segment without text gives no cue.
@@ -58,7 +58,8 @@ def cues(segment: Segment, layout: Layout) -> list[Cue]:
         return []
     if not layout.line_length:
         return [Cue(segment.start, segment.end, (text,), segment.speaker)]
-    lines = _lines(_pieces(segment, layout.line_length), layout.line_length)
+    pieces = _pieces(segment, max(1, layout.line_length - lead))
+    lines = _lines(pieces, layout, lead)
     count = layout.line_count or len(lines)
     result = []
     for first in range(0, len(lines), count):
@@ -123,14 +124,15 @@ def clusters(text: str) -> Iterator[str]:
         yield cluster
 
 
-def _lines(pieces: list[_Piece], limit: int) -> list[list[_Piece]]:
-    """Fill lines with pieces as long as they fit."""
+def _lines(pieces: list[_Piece], layout: Layout, lead: int) -> list[list[_Piece]]:
+    """Fill lines with pieces as long as they fit behind what is taken of a cue's first."""
     lines: list[list[_Piece]] = []
     length = 0
     for piece in pieces:
-        if not lines or length + len(piece.text.rstrip()) > limit:
+        if not lines or length + len(piece.text.rstrip()) > layout.line_length:
+            opens = not lines or (layout.line_count and len(lines) % layout.line_count == 0)
             lines.append([])
-            length = -len(piece.text) + len(piece.text.lstrip())
+            length = (lead if opens else 0) - len(piece.text) + len(piece.text.lstrip())
         lines[-1].append(piece)
         length += len(piece.text)
     return lines

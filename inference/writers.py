@@ -123,9 +123,14 @@ def _tsv(transcript: Transcript, _: Layout) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _all_cues(transcript: Transcript, layout: Layout) -> list[Cue]:
-    """Return the cues in order of time, each at least a millisecond long."""
-    found = [cue for segment in transcript.segments for cue in cues(segment, layout)]
+def _all_cues(transcript: Transcript, layout: Layout, named: bool = False) -> list[Cue]:
+    """Return the cues in order of time, each at least a millisecond long.
+
+    ``named`` leaves room for the speaker's name, where a line begins with it.
+    """
+    segments = transcript.segments
+    leads = [len(f"{each.speaker}: ") if named and each.speaker else 0 for each in segments]
+    found = [c for s, lead in zip(segments, leads, strict=True) for c in cues(s, layout, lead)]
     found.sort(key=lambda cue: cue.start)
     shortest = (_milliseconds(cue.start) + 1 for cue in found)
     return [
@@ -137,7 +142,7 @@ def _all_cues(transcript: Transcript, layout: Layout) -> list[Cue]:
 def _srt(transcript: Transcript, layout: Layout) -> str:
     """SubRip: no standard escapes; an arrow inside the text would break the file."""
     blocks = []
-    for number, cue in enumerate(_all_cues(transcript, layout), start=1):
+    for number, cue in enumerate(_all_cues(transcript, layout, named=True), start=1):
         lines = [line.replace("-->", "->") for line in cue.lines]
         if cue.speaker:
             lines[0] = f"{cue.speaker}: {lines[0]}"

@@ -108,8 +108,8 @@ def evaluate_bundle(
         audio_context=audio_context,
         datastore=tuple(folder.name for folder in datastore),
     )
-    kept = _open_out(out, run) if out else None
     opened_as = open_contenders(opened, contenders, datastore)
+    kept = _open_out(out, run) if out else None
     rows = _rows_of(kept) if kept else []
     done = {(row.corpus, row.id) for row in rows}
     left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]

@@ -107,7 +107,10 @@ class Guard:
 
     def is_welcome(self, origin: str, host: str) -> bool:
         """Tell whether an Origin is this server's own page, or one that may use it."""
-        return origin in self._options.origins or urlsplit(origin).netloc == host
+        try:
+            return origin in self._options.origins or urlsplit(origin).netloc == host
+        except ValueError:  # brackets that hold no address
+            return False
 
     def has_key(self, connection: HTTPConnection) -> bool:
         """Tell whether the key was sent; how long that takes does not tell how much is right."""

@@ -1,5 +1,6 @@
 """What a server may be told: where it listens, whom it answers, and how much it takes."""
 
+import math
 from dataclasses import dataclass
 
 from beamless.inference.errors import BeamlessError
@@ -43,7 +44,7 @@ class ServerOptions:
         if not self.host.strip():
             raise BeamlessError("host is empty; 127.0.0.1 is this machine alone, 0.0.0.0 anybody")
         for name in ("workers", "max_upload_mb", "max_minutes", "max_idle"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise BeamlessError(f"{name} is {getattr(self, name)}; give a number above 0")
         for name in ("port", "max_queue", "max_live"):
             if getattr(self, name) < 0:

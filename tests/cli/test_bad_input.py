@@ -181,13 +181,63 @@ def test_an_option_of_another_kind_is_said_without_types_of_python(arguments, sa
     assert not any(noise in message for noise in ("class", "typing", "Parser key", "Union"))
 
 
-@pytest.mark.parametrize("which", ["corpus", "dev"])
-def test_rounds_looks_at_all_corpora_before_it_collects(tmp_path, clip, which):
-    corpus, missing = tmp_path / "corpus", tmp_path / "missing"
+@pytest.mark.parametrize("line", ["model: null", "temperatures: null", "vad: null"])
+def test_an_option_without_a_value_in_a_file_is_named(tmp_path, clip, line):
+    (tmp_path / "options.yaml").write_text(line + "\n", encoding="utf-8")
+    message = fails("transcribe", clip, "--config", tmp_path / "options.yaml")
+    assert message.startswith(line.partition(":")[0])
+
+
+def test_options_in_a_folder_and_options_nested_without_end_are_refused(tmp_path, clip):
+    assert fails("transcribe", clip, "--config", tmp_path).endswith("is no file")
+    (tmp_path / "options.yaml").write_text("a: &a [*a]\n", encoding="utf-8")
+    assert "--config" in fails("transcribe", clip, "--config", tmp_path / "options.yaml")
+
+
+def test_a_method_that_is_none_leaves_no_folder_behind(tmp_path, clip, tiny_bundle):
+    corpus = corpus_of(clip, tmp_path / "corpus")
+    bundle, out = tiny_bundle.folder, tmp_path / "report"
+    assert "'gredy'" in fails("evaluate", bundle, corpus, "--out", out, "--methods", "gredy")
+    assert "beam0" in fails("curve", bundle, out, corpus, "--beams", 0)
+    assert not out.exists()
+
+
+def test_a_missing_package_is_told_before_a_folder_is_made(tmp_path, clip, monkeypatch):
+    corpus = corpus_of(clip, tmp_path / "corpus")
+    (tmp_path / "loud.yaml").write_text("steps: [gain]\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "audiomentations", None)
+    out = tmp_path / "louder"
+    assert "beamless[augment]" in fails(
+        "import", "corpus", corpus, out, "--augment", tmp_path / "loud.yaml"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("damage", [(20, 0x99), (34, 0)], ids=["unknown codec", "no bits"])
+def test_a_wav_of_no_known_kind_is_refused_in_one_line(tmp_path, clip, damage):
+    place, byte = damage
+    sound = bytearray(clip.read_bytes())
+    sound[place : place + 2] = bytes((byte, byte))
+    (tmp_path / "odd.wav").write_bytes(sound)
+    assert "odd.wav" in fails("transcribe", tmp_path / "odd.wav")
+
+
+def test_closed_standard_output_is_told_before_anything_is_decoded(clip, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert "standard output is closed" in fails("transcribe", clip)
+
+
+def corpus_of(clip, corpus):
     corpus.mkdir()
     (corpus / "fox.wav").write_bytes(clip.read_bytes())
     line = {"id": "fox", "file_name": "fox.wav", "text": "the quick brown fox"}
     (corpus / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    return corpus
+
+
+@pytest.mark.parametrize("which", ["corpus", "dev"])
+def test_rounds_looks_at_all_corpora_before_it_collects(tmp_path, clip, which):
+    corpus, missing = corpus_of(clip, tmp_path / "corpus"), tmp_path / "missing"
     read, dev = (missing, corpus) if which == "corpus" else (corpus, missing)
     message = fails("rounds", read, tmp_path / "out", "--dev", dev, "--model", "no-such-model")
     assert message == f"there is no corpus folder {missing}"

@@ -91,6 +91,25 @@ def test_a_killed_collection_goes_on_to_the_same_files(way, tmp_path):
     same_files(out, undisturbed)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_while_workers_collect_ends_them_too(way, tmp_path):
+    out = tmp_path / "traces"
+    arguments = ["collect", way / "corpus", out, "--shard-size", "1", "--workers", "2"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "beamless", *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    deadline = time.monotonic() + 120
+    while not list(out.rglob("0*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "Traceback" not in errors and "run the same command again" in errors
+
+
 def same_files(out: Path, undisturbed: Path) -> None:
     paths = sorted(undisturbed.rglob("*.parquet"))
     assert [p.relative_to(undisturbed) for p in paths] == [

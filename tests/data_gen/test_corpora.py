@@ -62,6 +62,9 @@ def test_order_is_that_of_the_lines_beyond_a_thousand(tmp_path, corpora):
         ('{"id": "b", "file_name": "", "text": "x"}', "is not a path inside"),
         ('{"id": "b", "file_name": "a.wav", "text": "", "duration": "9"}', "duration must be"),
         ('{"id": "b", "file_name": "a.wav", "text": "", "duration": NaN}', "nan is not a durat"),
+        (f'{{"id": "b", "file_name": "a.wav", "text": "", "duration": {10**400}}}', "not a durat"),
+        ('{"id": "b", "file_name": "a.wav", "text": "\\ud800"}', "line 2: half a character"),
+        ("[" * 100_000, "line 2: not JSON"),
         ('{"id": "b", "file_name": "a.wav", "text": "", "augment": 3}', "'augment' must be"),
     ],
 )

@@ -158,6 +158,31 @@ def test_what_only_looks_like_a_shard_is_named(tmp_path, kind):
         read_steps(tmp_path, ["best"])
 
 
+@pytest.mark.parametrize("column", ["target_ids", "log_sum_exp"])
+def test_a_shard_whose_columns_do_not_fit_each_other_is_named(tmp_path, column):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    open_traces(tmp_path, RECIPE)
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, [trace("a", 3)], ["a"], RECIPE, WIDTH)
+    table = parquet.read_table(path)
+    spoilt = pa.array([None], table.schema.field(column).type)
+    if column == "log_sum_exp":
+        spoilt = pa.array([[0.0]], table.schema.field(column).type)
+    at = table.schema.get_field_index(column)
+    parquet.write_table(table.set_column(at, column, spoilt), path)
+    with pytest.raises(BeamlessError, match=r"00000\.parquet is damaged"):
+        read_steps(tmp_path, ["best"])
+
+
+def test_a_strangers_file_among_the_shards_takes_no_number(tmp_path):
+    folder = shard_path(tmp_path, "teacher_forced", "best", 0).parent
+    write_shard(folder / "mine.parquet", [trace("a", 1)], ["a"], RECIPE, WIDTH)
+    left = pending_shards(tmp_path, "teacher_forced", "best", ["a", "b"], 9)
+    assert left == {0: ["b"]}
+
+
 def test_shards_without_an_utterance_are_nothing_to_train_on(tmp_path):
     open_traces(tmp_path, RECIPE)
     path = shard_path(tmp_path, "teacher_forced", "best", 0)

@@ -206,6 +206,15 @@ def test_two_channels_stand_side_by_side_in_order_of_time():
     assert "\nright: how are you\n" in render(both, "srt")
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_speakers_name_is_part_of_the_line_that_it_opens(count):
+    spoken = segment(" a man saw the red house by the old stone bridge near a mill", 0, 9)
+    both = side_by_side([transcript(spoken), transcript()], ["left", "right"])
+    written = render(both, "srt", Layout(20, count))
+    shown = [line for line in written.splitlines() if line[:1].isalpha()]
+    assert "left: a man saw the" in shown and max(map(len, shown)) <= 20
+
+
 # --- names ----------------------------------------------------------------------------------
 
 

@@ -69,7 +69,7 @@ def test_this_machines_own_names_are_answered(server, host):
 
 
 def test_a_page_elsewhere_neither_uses_the_server_nor_reads_it(server, clip_bytes):
-    for origin in ("https://evil.example", "null", "http://localhost:1"):
+    for origin in ("https://evil.example", "null", "http://localhost:1", "http://[::1"):
         answer = CLIENT.post(
             server.url + TRANSCRIPTIONS,
             data={"model": "tiny.en"},

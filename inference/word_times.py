@@ -85,7 +85,8 @@ def _with_punctuation(words: list[TokenWord]) -> list[TokenWord]:
     opening: TokenWord | None = None
     for word in words:
         mark = word.text.strip()
-        if found and mark and all(c in CLOSING for c in mark) and not word.text.startswith(" "):
+        closes = mark and all(c in CLOSING for c in mark) and not word.text.startswith(" ")
+        if closes and found and opening is None:
             found[-1] = _merged(found[-1], word, silent=True)
             continue
         joined = word if opening is None else _merged(opening, word)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -144,6 +144,7 @@ def test_a_word_keeps_to_the_speech_that_it_lies_in():
 
 @settings(max_examples=30, deadline=None)
 @given(TEXTS, st.floats(0.05, 30), st.integers(0, 2**32 - 1), st.sampled_from(["en", "ja"]))
+@example("0 -'", 1.0, 0, "en")  # a closing mark behind an opening one
 def test_b20_segments_hold_valid_text_their_words_joined_and_times_in_order(
     tokenizer, text, seconds, seed, language
 ):

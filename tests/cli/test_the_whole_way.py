@@ -70,19 +70,26 @@ def test_collecting_again_costs_nothing_and_changes_nothing(way):
     assert {p: p.stat().st_mtime_ns for p in (way / "traces").rglob("*.parquet")} == before
 
 
-def test_a_killed_collection_goes_on_to_the_same_files(way, tmp_path):
-    out = tmp_path / "traces"
-    arguments = ["collect", way / "corpus", out, "--shard-size", "1", "--targets", "best"]
+def started_until(out: Path, sign: str, arguments: list[object]) -> subprocess.Popen[str]:
+    """Start a command; return it as soon as a file of that name is in its folder."""
     running = subprocess.Popen(
         [sys.executable, "-m", "beamless", *map(str, arguments)],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     )
     deadline = time.monotonic() + 120
-    while not list(out.rglob("0*.parquet")) and time.monotonic() < deadline:
+    while not list(out.rglob(sign)) and time.monotonic() < deadline:
         time.sleep(0.02)
+    return running
+
+
+def test_a_killed_collection_goes_on_to_the_same_files(way, tmp_path):
+    out = tmp_path / "traces"
+    arguments = ["collect", way / "corpus", out, "--shard-size", "1", "--targets", "best"]
+    running = started_until(out, "0*.parquet", arguments)
     running.kill()
-    running.wait()
+    running.communicate()
     cut_short = len(list(out.rglob("0*.parquet")))
     assert 1 <= cut_short < len(LINES)
     succeeds(*arguments)
@@ -95,15 +102,7 @@ def test_a_killed_collection_goes_on_to_the_same_files(way, tmp_path):
 def test_ctrl_c_while_workers_collect_ends_them_too(way, tmp_path):
     out = tmp_path / "traces"
     arguments = ["collect", way / "corpus", out, "--shard-size", "1", "--workers", "2"]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "beamless", *map(str, arguments)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    deadline = time.monotonic() + 120
-    while not list(out.rglob("0*.parquet")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    running = started_until(out, "0*.parquet", arguments)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=20)
     assert running.returncode == 130
@@ -206,15 +205,7 @@ def test_ctrl_c_during_training_leaves_what_can_go_on(way, tmp_path):
     out = tmp_path / "corrector"
     arguments = ["train", way / "traces", out, "--epochs", "30", "--units", "64"]
     arguments += ["--batch-size", "4", "--targets", "beam", "reference"]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "beamless", *map(str, arguments)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    deadline = time.monotonic() + 120
-    while not (out / "checkpoints/last.ckpt").is_file() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    running = started_until(out, "last.ckpt", arguments)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=180)
     assert running.returncode == 130, errors

@@ -223,14 +223,13 @@ def _probe_container(path: Path) -> AudioFile:
             if not container.streams.audio:
                 raise BeamlessError(f"{path} holds no sound")
             stream = container.streams.audio[0]
-            if stream.codec_context is None:
-                raise BeamlessError(f"{path} holds sound of an unknown kind")
             seconds = None
             if stream.duration is not None:
                 seconds = float(stream.duration * stream.time_base)
             elif container.duration is not None:
                 seconds = container.duration / av.time_base
-            rate, channels = stream.codec_context.sample_rate, stream.codec_context.channels
+            codec = stream.codec_context
+            rate, channels = (codec.sample_rate, codec.channels) if codec else (0, 0)
     except (av.FFmpegError, ValueError) as error:
         raise BeamlessError(f"{path} is not an audio file that can be read: {error}") from None
     if not rate or not channels:

@@ -10,11 +10,10 @@ import soundfile
 from beamless.data_gen.corpora import Utterance, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.inference.atomic import replaced_atomically
-from beamless.inference.audio import SAMPLE_RATE, load_audio
+from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.errors import BeamlessError
 
 PAUSE_SECONDS = 1.0
-WINDOW_SECONDS = 30  # of every Whisper
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def opening(clips: Sequence[Clip], out: Path) -> Path:
     if clips[0].seconds <= WINDOW_SECONDS:
         return clips[0].path
     path = out / "audio" / "opening.wav"
-    samples = load_audio(clips[0].path)[: WINDOW_SECONDS * SAMPLE_RATE]
+    samples = load_audio(clips[0].path)[: round(WINDOW_SECONDS * SAMPLE_RATE)]
     with replaced_atomically(path) as temporary:
         soundfile.write(temporary, samples, SAMPLE_RATE)
     return path

@@ -117,6 +117,7 @@ class _Place:
 def _take_turns(place: _Place, clips: Sequence[Clip], left_out: dict[str, str]) -> list[Turn]:
     """Let every implementation have its turn in every round; those that fail are left out."""
     names, rounds = place.run.implementations, range(place.run.repeats)
+    opener = opening(clips, place.folder)
     turns = _turns_of(place.kept)
     done = {(turn.name, turn.round) for turn in turns}
     with progress("clips", len(names) * len(rounds) * len(clips)) as advance:
@@ -127,7 +128,7 @@ def _take_turns(place: _Place, clips: Sequence[Clip], left_out: dict[str, str]) 
                 if (name, number) in done or name in left_out:
                     continue
                 try:
-                    turn = _turn(place, name, number, clips, advance)
+                    turn = _turn(place, name, number, opener, clips, advance)
                 except BeamlessError as error:
                     left_out[name] = str(error)
                     console().print(f"left out: {error}", markup=False)
@@ -139,10 +140,14 @@ def _take_turns(place: _Place, clips: Sequence[Clip], left_out: dict[str, str]) 
 
 
 def _turn(
-    place: _Place, name: str, number: int, clips: Sequence[Clip], advance: Callable[[], None]
+    place: _Place,
+    name: str,
+    number: int,
+    opener: Path,
+    clips: Sequence[Clip],
+    advance: Callable[[], None],
 ) -> Turn:
     setup, log, cold = place.setup(name), place.log(name), None
-    opener = opening(clips, place.folder)
     if number == 0:
         Process(name, setup, log, prepare=True).close()
         shutil.rmtree(setup.graphs)

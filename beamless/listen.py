@@ -14,6 +14,7 @@ from beamless.inference.streaming import StreamEvent
 from beamless.inference.streaming import stream as streamed
 from beamless.inference.transcribe import Transcriber
 from beamless.models.bundle import open_bundle
+from beamless.models.precision import Profile
 from beamless.transcribe import load
 
 SPEAKERS = ("microphone", "loudspeaker")
@@ -51,6 +52,7 @@ def listen(
     microphone: str = "",
     two_columns: bool = False,
     loudspeaker: str = "",
+    precision: Profile = "fast",
 ) -> None:
     """Write down what is said into a microphone, while it is said; Ctrl-C ends it.
 
@@ -64,8 +66,9 @@ def listen(
         two_columns: hear what the loudspeaker plays too, and show both side by side with times.
         loudspeaker: the input that hears it, likewise; one that is called monitor, loopback or
             Stereo Mix by default.
+        precision: of a model that is given by its name: fast, or exact.
     """
-    bundle = open_bundle(model, device)
+    bundle = open_bundle(model, device, precision=precision)
     stop = threading.Event()
     sources = {SPEAKERS[0]: open_microphone(microphone, stop)}
     if two_columns:

@@ -24,6 +24,7 @@ from beamless.inference.transcribe import Transcriber
 from beamless.inference.transcript import Segment, Transcript
 from beamless.inference.writers import output_paths, render, timestamp, write_transcript
 from beamless.models.bundle import open_bundle
+from beamless.models.precision import Profile
 
 Format = Literal["txt", "srt", "vtt", "json", "tsv"]
 Channels = Literal["mixed", "separate"]
@@ -38,8 +39,12 @@ def load(
     method: str | None = None,
     language: str | None = None,
     options: DecodingOptions = PLAIN,
+    precision: Profile = "fast",
 ) -> Transcriber:
     """Load a bundle's folder, or a model by any of its names, ready to transcribe.
+
+    ``precision`` is for a model's name: fast, or exact to decode token for token as the reference
+    does; a bundle says itself what it computes in.
 
     Raises:
         BeamlessError: the device or the method is none, which is said before anything is loaded; or
@@ -48,7 +53,7 @@ def load(
     require_device(device)
     if method is not None:
         require_method(method)
-    bundle = open_bundle(model, device)
+    bundle = open_bundle(model, device, precision=precision)
     return Transcriber(bundle, method=method, language=language, options=options)
 
 
@@ -64,6 +69,7 @@ def transcribe(
     line_length: int = 0,
     line_count: int = 0,
     inspect: Path | None = None,
+    precision: Profile = "fast",
     options: DecodingOptions = PLAIN,
 ) -> None:
     """Write down what recordings say.
@@ -81,6 +87,8 @@ def transcribe(
         line_count: most lines of a subtitle in srt and vtt; 2 is common, 0 is no limit.
         inspect: a new folder for a picture and a table of each window: sound, attention, and the
             tokens of greedy, corrected and beam side by side.
+        precision: of a model that is given by its name: fast (weights as int8, the encoder in what
+            the device likes best), or exact.
         options: how to decode.
     """
     terminal = console()
@@ -98,7 +106,7 @@ def transcribe(
         options = replace(options, timestamps=True)
     inspector = Inspector(inspect) if inspect else None
     began = time.perf_counter()
-    transcriber = load(model, device=device, method=method, options=options)
+    transcriber = load(model, device=device, method=method, options=options, precision=precision)
     ready = _ready(transcriber, model, time.perf_counter() - began)
     terminal.print(ready, markup=False, soft_wrap=True)
     for file, path in zip(files, paths, strict=True):

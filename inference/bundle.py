@@ -47,6 +47,7 @@ class Manifest:
         files: SHA-256 of every other file.
         confidence: how raw probabilities are calibrated, and on what; None until
             ``beamless calibrate`` has been run.
+        builder: what names the code that built its graphs.
     """
 
     model: Mapping[str, str]
@@ -60,6 +61,7 @@ class Manifest:
     files: Mapping[str, str]
     format_version: int = FORMAT_VERSION
     confidence: Mapping[str, Any] | None = None
+    builder: str = ""
 
     def to_json(self) -> str:
         """Return the text of ``bundle.json``."""
@@ -87,9 +89,10 @@ class Bundle:
     def hash(self) -> str:
         """SHA-256 over all files' hashes and the manifest: names this bundle in reports.
 
-        It stays the same when the bundle is calibrated, which changes no token.
+        It stays the same when the bundle is calibrated, which changes no token, and when other code
+        has built the same graphs.
         """
-        decoding = replace(self.manifest, confidence=None)
+        decoding = replace(self.manifest, confidence=None, builder="")
         return hashlib.sha256(decoding.to_json().encode()).hexdigest()
 
     @cached_property

@@ -55,6 +55,7 @@ def check_manifest(content: Mapping[str, Any], least_capacity: int) -> None:
     _check_tokens(content, sizes)
     _check_corrector(content["corrector"])
     _check_files(content["files"], content["corrector"] is not None)
+    _expect(isinstance(content.get("builder", ""), str), "builder", "a text")
     if content.get("confidence") is not None:
         _check_confidence(content["confidence"])
 

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,10 @@ from beamless.models.corrector import Corrector
 from beamless.models.fuse import corrected_graph, special_of
 from beamless.models.graphs import decoder_graph, encoder_graph
 from beamless.models.int8 import round_matrices
+from beamless.models.precision import EXACT, PROFILES, Profile
 from beamless.models.pretrained import pretrained
 from beamless.models.projection import round_projection
 from beamless.models.whisper import Checkpoint, load_checkpoint
-
-DEFAULT_PRECISION = {"encoder": "f32", "decoder": "f32", "weights": "f16"}
 
 
 def write_bundle(
@@ -57,7 +57,7 @@ def write_bundle(
         BeamlessError: the folder exists, the capacity is out of range, or the corrector was
             trained on another model.
     """
-    precision = {**DEFAULT_PRECISION, **(precision or {})}
+    precision = {**EXACT, **(precision or {})}
     _check(checkpoint, folder, corrector, capacity)
     tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
     graphs = _graphs(checkpoint, corrector, capacity, tokenizer)
@@ -153,6 +153,7 @@ def _manifest(
         alignment_heads=checkpoint.alignment_heads,
         corrector=_about(corrector) if corrector else None,
         files=files,
+        builder=builder(),
     )
 
 
@@ -176,12 +177,16 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
     capacity = bundle.manifest.capacity
     check_match(checkpoint, corrector)
     graph = corrected_graph(checkpoint, corrector, capacity, *special_of(bundle.tokenizer))
+    if bundle.manifest.precision["weights"] == "int8":
+        round_matrices(graph, checkpoint)
     round_projection(graph)
     manifest = replace(bundle.manifest, corrector=_about(corrector))
     return bundle.with_graph("corrected", graph, manifest)
 
 
-def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> Bundle:
+def open_bundle(
+    name: str, device: str = "CPU", threads: int | None = None, precision: Profile = "exact"
+) -> Bundle:
     """Open a bundle by its folder, or a model by any of its names.
 
     A model's bundle is built once, with the corrector that comes with Beamless for it if there is
@@ -191,6 +196,7 @@ def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> B
         name: a bundle's folder, or a model's name.
         device: an OpenVINO device.
         threads: how many the CPU may use; all by default.
+        precision: what a model's bundle computes in; one in a folder of its own says so itself.
 
     Raises:
         BeamlessError: there is no such bundle or model.
@@ -199,24 +205,36 @@ def open_bundle(name: str, device: str = "CPU", threads: int | None = None) -> B
     graph_cache = cache_folder() / "graphs"
     if (folder / "bundle.json").is_file():
         return load_bundle(folder, device, graph_cache, threads)
-    kept = cache_folder() / "bundles" / f"{_kept_as(name)}-v{FORMAT_VERSION}"
+    suffix = "" if precision == "exact" else f"-{precision}"
+    kept = cache_folder() / "bundles" / f"{_kept_as(name)}{suffix}-v{FORMAT_VERSION}"
     if not _is_current(kept):
         checkpoint = load_checkpoint(name)
         console().print(f"building the bundle of {name} once, in {kept}")
         shutil.rmtree(kept, ignore_errors=True)
-        write_bundle(checkpoint, kept, pretrained(checkpoint.hash))
+        corrector = pretrained(checkpoint.hash)
+        write_bundle(checkpoint, kept, corrector, precision=PROFILES[precision])
     return load_bundle(kept, device, graph_cache, threads)
 
 
 def _is_current(kept: Path) -> bool:
-    """Tell whether a kept bundle is there, whole, with the corrector that comes with Beamless."""
+    """Tell whether a kept bundle is there, as this Beamless would build it, with its corrector."""
     try:
         manifest = read_manifest(kept)
     except BeamlessError:
         return False
+    if manifest.builder != builder():
+        return False
     ours = pretrained(manifest.model["hash"])
     theirs = manifest.corrector["hash"] if manifest.corrector else None
     return theirs == (ours.hash if ours else None)
+
+
+@cache
+def builder() -> str:
+    """Return what names the code that builds graphs: other code may build others."""
+    names = ("graphs", "corrector_graphs", "fuse", "projection", "int8")
+    sources = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in names]
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:16]
 
 
 def _kept_as(model: str) -> str:

@@ -124,8 +124,7 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
             graph_output(key, f"present_key.{layer}"),
             graph_output(value, f"present_value.{layer}"),
         ]
-        weights = _attention(query, op.concat([past_key, key], axis=2), bias)
-        y = op.matmul(weights, op.concat([past_value, value], axis=2), False, False)
+        y = _self_attention(query, (past_key, key), (past_value, value), bias)
         x = op.add(x, linear(arrays, name + "self_attn.out_proj", merge_heads(y)))
 
         y = layer_norm(arrays, name + "encoder_attn_layer_norm", x)
@@ -145,15 +144,41 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
     return inputs, hidden, outputs
 
 
+def _self_attention(
+    query: Node, keys: tuple[Node, Node], values: tuple[Node, Node], bias: Node
+) -> Node:
+    """Attend with a query [B, H, 1, e] to the cache and the token itself: [B, H, 1, e].
+
+    Only their scores are joined: to join the cache with the token's own key and value copies all
+    of it at every step.
+
+    Args:
+        query: the token's.
+        keys: the cache's [B, H, C-1, e] and the token's own [B, H, 1, e].
+        values: the same.
+        bias: added to the scores, [1, 1, 1, C].
+    """
+    query = _scaled(query)
+    cached = op.matmul(query, keys[0], False, True)
+    own = op.reduce_sum(op.multiply(query, keys[1]), np.array([3]), keep_dims=True)
+    weights = op.softmax(op.add(op.concat([cached, own], axis=3), bias), 3)
+    parts = op.variadic_split(weights, _axis(3), op.constant(np.array([-1, 1])))
+    seen = op.matmul(parts.output(0), values[0], False, False)
+    return op.add(seen, op.multiply(parts.output(1), values[1]))
+
+
 def _attention(query: Node, key: Node, bias: Node) -> Node:
     """Return the attention [B, H, T, S] of queries [B, H, T, e] to keys [B, H, S, e].
 
     What ``scaled_dot_product_attention`` becomes on the CPU scales and transposes all keys at
     every step: over thirty seconds a fifth of it.
     """
+    return op.softmax(op.add(op.matmul(_scaled(query), key, False, True), bias), 3)
+
+
+def _scaled(query: Node) -> Node:
     size = int(query.get_output_partial_shape(0)[3].get_length())
-    scores = op.matmul(op.multiply(query, _scalar(size**-0.5)), key, False, True)
-    return op.softmax(op.add(scores, bias), 3)
+    return op.multiply(query, _scalar(size**-0.5))
 
 
 def _unfused(weights: Node, value: Node) -> Node:

@@ -13,6 +13,7 @@ from beamless.inference.atomic import write_text_atomically
 from beamless.inference.bundle import Bundle
 from beamless.inference.cache import cache_folder
 from beamless.inference.errors import BeamlessError
+from beamless.models.precision import FAST
 
 
 def write_parity(bundle: Bundle, figures: Mapping[str, Any]) -> Path:
@@ -61,5 +62,7 @@ def require_parity(bundle: Bundle) -> None:
 
 def _called(bundle: Bundle) -> str:
     """The name to check: the model's own where the bundle is one kept in the cache."""
-    kept = bundle.folder.parent == cache_folder() / "bundles"
-    return bundle.manifest.model["name"] if kept else str(bundle.folder)
+    if bundle.folder.parent != cache_folder() / "bundles":
+        return str(bundle.folder)
+    suffix = " --precision fast" if bundle.manifest.precision == FAST else ""
+    return bundle.manifest.model["name"] + suffix

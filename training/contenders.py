@@ -6,6 +6,7 @@ beam's list with the fewest word errors, which shows how much room there is. Cha
 * ``+eos0.3``: the end token is so many nats ahead; ``+repeat1.15``: with this repetition penalty;
 * ``+free``: without the bound on tokens a second;
 * ``lookahead+margin0.4+depth6+budget32``: when and how far look-ahead looks, in tokens and steps;
+  on a corrector that has a gate, ``+doubt0.2`` in place of the margin;
 * ``greedy+second1.5``: the second-best token where the entropy is above so many nats;
 * ``knn8+mix0.1+temperature9000``: the eight nearest states of a datastore have their say.
 
@@ -40,7 +41,7 @@ _NAME = re.compile(
     r"(?P<changes>(?:\+[a-z]+(?:\d+(?:\.\d+)?)?)*)(?::(?P<context>short|full))?"
 )
 _CHANGE = re.compile(r"\+([a-z]+)((?:\d+(?:\.\d+)?)?)")
-_AHEAD = {"margin": float, "depth": int, "budget": int}
+_AHEAD = {"margin": float, "doubt": float, "depth": int, "budget": int}
 _NEAR = {"mix": float, "temperature": float}
 _TOKENS = {"eos": "eos_boost", "repeat": "repetition_penalty"}
 

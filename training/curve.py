@@ -1,7 +1,7 @@
 """``beamless curve``: what look-ahead gains for its steps, beside beams.
 
-Look-ahead is one method with two dials: the margin under which a step is in question, and the
-budget of extra steps a window. Each setting is a point of decoder steps and word errors; a beam's
+Look-ahead is one method with two dials: when a step is in question – under which margin or, on a
+corrector that has a gate, from which doubt on – and the budget of extra steps a window. Each setting is a point of decoder steps and word errors; a beam's
 step decodes as many tokens at once as the beam is wide, and is counted so many times.
 """
 
@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from beamless.inference.atomic import replaced_atomically
 from beamless.inference.counts import require_positive
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
+from beamless.models.bundle import open_bundle
 from beamless.training.csv_rows import write_csv
 from beamless.training.evaluate import evaluate
 
@@ -44,6 +46,7 @@ def curve(
     *,
     ahead: Ahead = "lookahead",
     margins: list[float] = [0.2, 0.4, 0.6, 1.0, 1.5, 2.0],  # noqa: B006
+    doubts: list[float] = [0.1, 0.2, 0.3, 0.4, 0.6],  # noqa: B006
     budgets: list[int] = [8, 16, 32],  # noqa: B006
     beams: list[int] = [2, 3, 5],  # noqa: B006
     limit: int | None = None,
@@ -57,17 +60,22 @@ def curve(
             on from there.
         corpora: dev corpora; a setting chosen on test speech says nothing about other speech.
         ahead: lookahead, on the corrector; or greedy-lookahead, without it.
-        margins: nats below which both tokens are tried.
-        budgets: extra steps a window, each with the largest margin.
+        margins: nats below which both tokens are tried, where no gate says when.
+        doubts: probabilities of being wrong from which on they are tried, where a gate does.
+        budgets: extra steps a window, each with the largest margin or the smallest doubt.
         beams: sizes.
         limit: only so many utterances of each corpus.
         audio_context: short or full.
     """
-    for margin in margins:
-        require_positive(margin=margin)
-    names = ["greedy", *(["corrected"] if ahead == "lookahead" else [])]
-    names += [f"{ahead}+margin{margin:g}" for margin in margins]
-    names += [f"{ahead}+margin{max(margins):g}+budget{budget}" for budget in budgets]
+    for margin, doubt in zip_longest(margins, doubts, fillvalue=1.0):
+        require_positive(margin=margin, doubt=doubt)
+    corrector = open_bundle(bundle).manifest.corrector if ahead == "lookahead" else None
+    dial, settings = "margin", sorted(margins)
+    if corrector and corrector.get("gate"):
+        dial, settings = "doubt", sorted(doubts, reverse=True)
+    names = ["greedy", *(["corrected"] if corrector else [])]
+    names += [f"{ahead}+{dial}{setting:g}" for setting in settings]
+    names += [f"{ahead}+{dial}{settings[-1]:g}+budget{budget}" for budget in budgets]
     names += [f"beam{size}" for size in beams]
     evaluate(
         bundle,
@@ -89,14 +97,14 @@ def points_of(methods: Mapping[str, Mapping[str, Any]]) -> list[Point]:
     for name, figures in methods.items():
         beam = re.fullmatch(r"beam(\d+)", name)
         budget = re.search(r"\+budget(\d+)", name)
-        margin = re.search(r"\+margin([\d.]+)", name)
+        dial = re.search(r"\+(margin|doubt)([\d.]+)", name)
         kind, setting = name, None
         if beam:
             kind, setting = "beam", float(beam[1])
         elif budget:
             kind, setting = "budget", float(budget[1])
-        elif margin:
-            kind, setting = "margin", float(margin[1])
+        elif dial:
+            kind, setting = dial[1], float(dial[2])
         points.append(
             Point(
                 method=name,
@@ -125,7 +133,14 @@ def draw_curve(points: Sequence[Point], title: str, path: Path) -> None:
 
 
 def _draw(axes: "Axes", points: Sequence[Point], cost: str, label: str) -> None:
-    styles = {"margin": "-o", "budget": ":s", "beam": "--D", "greedy": "^", "corrected": "v"}
+    styles = {
+        "margin": "-o",
+        "doubt": "-o",
+        "budget": ":s",
+        "beam": "--D",
+        "greedy": "^",
+        "corrected": "v",
+    }
     for kind in dict.fromkeys(point.curve for point in points):
         own = sorted(
             (point for point in points if point.curve == kind), key=lambda p: p.setting or 0

@@ -21,6 +21,7 @@ from beamless.inference.timing import timed
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import read_parity, require_parity
+from beamless.models.precision import Profile
 from beamless.training.contenders import Contender, contender, decode, open_contenders
 from beamless.training.kept_windows import KeptWindows
 from beamless.training.report import Row, Run, print_report, reports
@@ -37,6 +38,7 @@ def evaluate(
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     device: str = "CPU",
     datastore: list[Path] = [],  # noqa: B006
+    precision: Profile = "exact",
     out: Path | None = None,
 ) -> None:
     """Decode corpora with each method and report word errors, decoder steps and time.
@@ -56,11 +58,12 @@ def evaluate(
         audio_context: short or full, for methods that name none.
         device: an OpenVINO device.
         datastore: traces in which knn looks up states like the one at hand.
+        precision: of a model that is given by its name: exact, or fast as in transcribe.
         out: a folder for report.json, report.md, report.png and utterances.csv; a stopped run goes
             on from there.
     """
     evaluate_bundle(
-        open_bundle(bundle, device),
+        open_bundle(bundle, device, precision=precision),
         corpora,
         methods=methods,
         limit=limit,

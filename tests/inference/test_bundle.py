@@ -6,13 +6,17 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from conftest import SENTENCE
 
 from beamless.inference.bundle import FORMAT_VERSION, load_bundle, read_manifest
+from beamless.inference.corrected import Corrected
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Greedy, greedy
-from beamless.models.bundle import open_bundle, with_corrector, write_bundle
+from beamless.inference.transcribe import Transcriber
+from beamless.models.bundle import builder, open_bundle, with_corrector, write_bundle
 from beamless.models.corrector import CorrectorConfig, untrained
 from beamless.models.parity_record import read_parity, require_parity, write_parity
+from beamless.models.pretrained import pretrained
 from beamless.models.sources import locate
 from beamless.models.whisper import load_checkpoint
 
@@ -190,6 +194,47 @@ def test_a_bundles_own_folder_is_opened_as_it_is(tiny_bundle):
     opened = open_bundle(str(tiny_bundle.folder))
     assert opened.folder == tiny_bundle.folder
     assert opened.hash == tiny_bundle.hash
+
+
+def test_a_bundle_that_other_code_has_built_is_built_again():
+    """An upgrade whose graphs are faster must not go on with the old ones."""
+    bundle = open_bundle("tiny.en")
+    file = bundle.folder / "bundle.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "builder": "an older one"}), encoding="utf-8")
+    assert load_bundle(bundle.folder).hash == bundle.hash
+    assert open_bundle("tiny.en").manifest.builder == builder() == content["builder"]
+
+
+def test_a_models_fast_bundle_is_kept_beside_the_exact_one():
+    exact, fast = open_bundle("tiny.en"), open_bundle("tiny.en", precision="fast")
+    assert exact.manifest.precision == {"encoder": "f32", "decoder": "f32", "weights": "f16"}
+    assert fast.manifest.precision == {"encoder": "default", "decoder": "f32", "weights": "int8"}
+    assert fast.folder != exact.folder
+    assert fast.manifest.corrector == exact.manifest.corrector
+    files = [b.folder / "decoder.bin" for b in (fast, exact)]
+    assert files[0].stat().st_size < 0.6 * files[1].stat().st_size
+
+
+def test_a_bundles_own_folder_keeps_its_own_precision(tiny_bundle):
+    opened = open_bundle(str(tiny_bundle.folder), precision="fast")
+    assert opened.manifest.precision == tiny_bundle.manifest.precision
+
+
+@pytest.mark.parametrize("method", ["greedy", "corrected", "lookahead", "beam5"])
+def test_every_method_hears_the_same_sentence_in_the_fast_bundle(speech, method):
+    transcriber = Transcriber(open_bundle("tiny.en", precision="fast"), method=method)
+    assert transcriber.transcribe(speech).text.lower() == SENTENCE.lower()
+
+
+def test_a_corrector_joins_a_fast_bundle_with_its_rounded_weights(tiny, tiny_window):
+    """In memory, as training does it: the same choices as those of the bundle on disk."""
+    fast = open_bundle("tiny.en", precision="fast")
+    joined = with_corrector(fast, tiny, pretrained(tiny.hash))
+    prompt, end = fast.tokenizer.prompt(), fast.tokenizer.end
+    found = [greedy(Corrected(b), tiny_window, prompt, end) for b in (fast, joined)]
+    assert found[0].tokens == found[1].tokens
+    np.testing.assert_allclose(found[0].logprobs, found[1].logprobs, atol=2e-3)
 
 
 def model_folder(folder, spoilt=False):

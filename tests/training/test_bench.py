@@ -115,6 +115,15 @@ def test_ours_and_a_strangers_are_measured_alike(toy, corpus, tiny_bundle, tmp_p
         bench(str(tiny_bundle.folder), [corpus], implementations=names, out=out)
 
 
+def test_a_bundle_of_its_own_precision_is_not_measured_as_another(corpus, tiny_bundle, tmp_path):
+    names = ["beamless:greedy", "beamless:fast-greedy"]
+    out, model = tmp_path / "out", str(tiny_bundle.folder)
+    bench(model, [corpus], implementations=names, repeats=1, out=out)
+    content = json.loads((out / "bench.json").read_text(encoding="utf-8"))
+    assert len(content["implementations"]) == 1
+    assert "has its own precision; name its model" in content["left_out"]["beamless:fast-greedy"]
+
+
 def test_one_that_fails_is_left_out_with_its_reason_and_the_others_go_on(
     toy, corpus, tiny_bundle, tmp_path
 ):

@@ -15,6 +15,7 @@ METHODS = {
     "corrected": figures(0.18, 99),
     "lookahead+margin0.4": figures(0.17, 120),
     "lookahead+margin2": figures(0.16, 150),
+    "lookahead+doubt0.3": figures(0.165, 130),
     "lookahead+margin2+budget8": figures(0.175, 110),
     "beam5": figures(0.16, 101),
 }
@@ -33,6 +34,7 @@ def test_a_setting_belongs_to_the_curve_of_what_was_changed():
         ("corrected", None),
         ("margin", 0.4),
         ("margin", 2.0),
+        ("doubt", 0.3),
         ("budget", 8.0),
         ("beam", 5.0),
     ]

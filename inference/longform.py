@@ -22,6 +22,7 @@ from beamless.inference.decoder import CrossKV
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import requested_language
 from beamless.inference.options import AudioContext, DecodingOptions
+from beamless.inference.overlap import overlapping, own_words
 from beamless.inference.prompt import previous_tokens, prompt_tokens, room_for_previous
 from beamless.inference.segments import Place, alternatives_of, segments_of
 from beamless.inference.timestamps import TimedSlice, timed_slices
@@ -41,10 +42,15 @@ ERRATIC = 0.5  # temperature above which a text is no context for the next (open
 
 
 class Window(NamedTuple):
-    """Samples float32 [n] at 16 kHz, and the first one's number in the recording."""
+    """Samples float32 [n] at 16 kHz, and the first one's number in the recording.
+
+    ``own`` is the first of them that no other window answers for, and the first behind; None where
+    it hears nothing but what is its own.
+    """
 
     first: int
     samples: np.ndarray
+    own: tuple[int, int] | None = None
 
     @property
     def seconds(self) -> float:
@@ -53,7 +59,13 @@ class Window(NamedTuple):
 
     def part(self, start: int, stop: int | None = None) -> "Window":
         """Return some of its samples as a window."""
-        return Window(self.first + start, self.samples[start:stop])
+        return Window(self.first + start, self.samples[start:stop], self.own)
+
+    @property
+    def answers_for(self) -> tuple[int, int]:
+        """The first sample that it answers for, and the first behind."""
+        first, stop = self.first, self.first + len(self.samples)
+        return (first, stop) if self.own is None else (max(first, self.own[0]), self.own[1])
 
 
 class Encoded(NamedTuple):
@@ -131,7 +143,11 @@ class LongForm:
         Args:
             blocks: the recording, float32 [n] at 16 kHz each.
         """
-        windows = speech_windows(self._counted(blocks), self._options().vad)
+        asked = self._options()
+        longest = WINDOW_SECONDS - 2 * asked.overlap
+        windows = speech_windows(self._counted(blocks), asked.vad, longest)
+        if asked.overlap:
+            windows = overlapping(windows, asked.overlap)
         if self._decoder.encodes_beside:
             encoded = ahead(windows, self._encode)
         else:
@@ -164,6 +180,9 @@ class LongForm:
             beam = self._decoder.static_decoder.batch > 1
             long = LONG_FOR_BEAM if beam else LONG
             options = replace(options, timestamps=window.seconds > long)
+        wanted = options
+        if window.own:
+            options = replace(options, word_times=True)
         if encoded is None or encoded.audio_context != options.audio_context:
             encoded = self._encode(window)
         cross_kv = encoded.cross_kv
@@ -184,6 +203,8 @@ class LongForm:
         if options.timestamps:
             slices = timed_slices(best.tokens, self._tokenizer.timestamp_begin)
         at = resumption(best, slices, window, options.vad)
+        if at is not None and window.first + at >= window.answers_for[1]:
+            at = None
         if at is None and best.finish_reason != "stop" and window.seconds >= 2 * LEAST_HALF:
             cut = quietest(window.samples)
             return [], [window.part(0, cut), window.part(cut)]
@@ -191,13 +212,15 @@ class LongForm:
         if at is not None:
             slices = [piece for piece in slices if piece.end is not None]
             rest = [window.part(at)]
-        self._remember(decoded, slices, options)
         heard = window if at is None else window.part(0, at)
         segments = self._segments(decoded, slices, heard, options)
+        self._remember(decoded, segments, options)
         if segments and options.alternatives:
             again = partial(self._decoder.decode, cross_kv, self.language, previous)
             others = self._readings(decoded, options, lambda plain: again(plain, budget))
             segments[0] = replace(segments[0], alternatives=others)
+        if not wanted.word_times:
+            segments = [replace(segment, words=()) for segment in segments]
         return segments, rest
 
     def _ends_untimed(self, decoded: Decoded) -> bool:
@@ -230,7 +253,9 @@ class LongForm:
         window: Window,
         options: DecodingOptions,
     ) -> list[Segment]:
-        start = max(self._end, window.first / SAMPLE_RATE)
+        start = window.first / SAMPLE_RATE
+        if not window.own:
+            start = max(self._end, start)
         end = (window.first + len(window.samples)) / SAMPLE_RATE
         speech = None
         if options.word_times and options.vad and can_detect_speech():
@@ -238,10 +263,13 @@ class LongForm:
         place = Place(start, end, speech)
         about = (self._tokenizer, self.language, self._decoder.confidence)
         found = segments_of(decoded.best, slices, place, *about)
+        first, stop = window.answers_for
+        if window.own:
+            found = own_words(found, self._end, stop / SAMPLE_RATE, *about[:2])
         if not found:
             return []
         self._end = found[-1].end
-        self._heard += len(window.samples)
+        self._heard += min(stop, window.first + len(window.samples)) - first
         return found
 
     def _language(self, options: DecodingOptions, listen: Callable[[], dict[str, float]]) -> str:
@@ -258,7 +286,7 @@ class LongForm:
         return max(self._votes, key=lambda code: self._votes[code])
 
     def _remember(
-        self, decoded: Decoded, slices: Sequence[TimedSlice], options: DecodingOptions
+        self, decoded: Decoded, segments: Sequence[Segment], options: DecodingOptions
     ) -> None:
         """Keep the text as context for the next window, unless it repeats or was drawn wildly."""
         best = decoded.best
@@ -267,7 +295,7 @@ class LongForm:
             return
         if decoded.forgot:
             self._context = []
-        told = [token for s in slices for token in best.tokens[s.first : s.stop]]
+        told = [token for segment in segments for token in segment.tokens]
         self._context += [token for token in told if token < self._tokenizer.end]
         self._context = self._context[-self._room :]
 
@@ -304,17 +332,19 @@ def quietest(samples: np.ndarray) -> int:
     return first + int(power.argmin()) * size + size // 2
 
 
-def speech_windows(blocks: Iterable[np.ndarray], vad: bool = True) -> Iterator[Window]:
+def speech_windows(
+    blocks: Iterable[np.ndarray], vad: bool = True, longest: float = WINDOW_SECONDS
+) -> Iterator[Window]:
     """Yield windows of at most 30 s: over speech and cut at pauses, or simply one after another.
 
     The latter without ``vad``, or where its package is not installed, as a warning tells; then
     those of mere zeros are left out.
     """
     if vad and can_detect_speech():
-        for place, samples in window_audio(blocks, WINDOW_SECONDS):
+        for place, samples in window_audio(blocks, longest):
             yield Window(place.samples.start, samples)
         return
-    size = round(WINDOW_SECONDS * SAMPLE_RATE)
+    size = round(longest * SAMPLE_RATE)
     first, held = 0, np.zeros(0, np.float32)
     for block in blocks:
         held = np.concatenate([held, block])

@@ -10,6 +10,7 @@ from beamless.inference.sampling import LIKELIEST
 
 AudioContext = Literal["short", "full"]
 DEFAULT_AUDIO_CONTEXT: AudioContext = "short"
+MOST_OVERLAP = 5.0  # s
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class DecodingOptions:
             what it makes of silence behind (short: on windows under 14 s in half the time or less),
             or on all of them (full: as Whisper does).
         vad: decode only where there is speech; off, all of the recording in windows of 30 s.
+        overlap: let each window hear so many seconds of its neighbours too, at most 5, where no
+            pause parts them, and keep what is its own by the times of words: for speech that
+            hardly pauses, or without vad. Windows are that much shorter, and text comes a window
+            later.
         initial_prompt: text as if it stood before the recording: names and a style to go on with.
         hotwords: words to expect, shown to the model before every window.
         previous_text: show the model the text of the window before. It helps names and style, and
@@ -60,6 +65,7 @@ class DecodingOptions:
     word_times: bool = False
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT
     vad: bool = True
+    overlap: float = 0.0
     initial_prompt: str = ""
     hotwords: str = ""
     previous_text: bool = False
@@ -90,6 +96,8 @@ class DecodingOptions:
             raise BeamlessError("an EOS boost below 0 would forbid the end of text; 0 is none")
         if self.tokens_a_second is not None and self.tokens_a_second < 0:
             raise BeamlessError("tokens a second are 0 or more; 0 is no bound")
+        if not 0 <= self.overlap <= MOST_OVERLAP:
+            raise BeamlessError(f"an overlap is 0 to {MOST_OVERLAP:g} seconds; 0 is none")
         if self.alternatives < 0:
             raise BeamlessError("alternatives are 0 or more")
         if not 0 <= self.word_alternatives < LIKELIEST:

@@ -11,7 +11,14 @@ from beamless.inference.intervals import Interval, fitted
 from beamless.inference.timestamps import TimedSlice
 from beamless.inference.tokenizer import Tokenizer
 from beamless.inference.transcript import Alternative, Segment, Word
-from beamless.inference.word_times import BROKEN, TokenWord, spoken_interval, token_times, words_of
+from beamless.inference.word_times import (
+    BROKEN,
+    TokenWord,
+    spoken_interval,
+    token_times,
+    trimmed,
+    words_of,
+)
 
 SHORT_PAUSE = 0.3  # s: speech before and behind it is one stretch, for word times
 
@@ -125,10 +132,10 @@ def _with_words(
         first = row_of[inside[0]]
         parts = words_of(ids[inside].tolist(), tokenizer, language)
         logprobs = np.array([hypothesis.logprobs[step] for step in inside])
-        group = [_word(part, times[first:], logprobs, place) for part in _trimmed(parts)]
+        group = [_word(part, times[first:], logprobs, place) for part in trimmed(parts)]
         group = [_calibrated(word, confidence, hypothesis.avg_logprob) for word in group]
         if hypothesis.others:
-            begins = [inside[part.first] for part in _trimmed(parts)]
+            begins = [inside[part.first] for part in trimmed(parts)]
             group = [
                 replace(word, alternatives=beginnings(hypothesis, step, tokenizer))
                 for word, step in zip(group, begins, strict=True)
@@ -164,18 +171,6 @@ def _calibrated(word: Word, confidence: Confidence | None, avg_logprob: float) -
     if confidence is None:
         return word
     return replace(word, probability=confidence.of_word(word.probability, avg_logprob))
-
-
-def _trimmed(parts: Sequence[TokenWord]) -> list[TokenWord]:
-    """Take the space before the first word and behind the last away, as from the segment's text."""
-    found = list(parts)
-    while len(found) > 1 and not found[0].text.strip():
-        found.pop(0)
-    while len(found) > 1 and not found[-1].text.strip():
-        found.pop()
-    found[0] = replace(found[0], text=found[0].text.lstrip())
-    found[-1] = replace(found[-1], text=found[-1].text.rstrip())
-    return found
 
 
 def _without_short_pauses(speech: Sequence[Interval]) -> list[Interval]:

@@ -34,7 +34,7 @@ class Transcriber:
         method: the method's name.
         language: the code of what was heard last; empty as long as that is not known.
         options: what to decode and how; others may be set at any time, and hold from the next
-            window on (vad and prompts: from the next recording on).
+            window on (vad, overlap and prompts: from the next recording on).
         on_window: called with each window and what was decoded of it, to look inside.
     """
 
@@ -141,7 +141,7 @@ def check_options(options: DecodingOptions, bundle: Bundle, method: str) -> None
     bundle.tokenizer.prompt(language or "en", options.task)
     if options.alternatives and not method.startswith("beam"):
         raise BeamlessError(f"alternatives come from a beam, not from {method}; take beam5")
-    if options.word_times and not bundle.manifest.alignment_heads:
+    if (options.word_times or options.overlap) and not bundle.manifest.alignment_heads:
         raise BeamlessError(
             "this model's alignment heads are not known, so its words have no times"
         )

@@ -10,7 +10,7 @@ Symbols: T steps, N of them for text, A alignment heads, S encoder positions, M 
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -96,6 +96,18 @@ def _with_punctuation(words: list[TokenWord]) -> list[TokenWord]:
         else:
             found.append(joined)
     return found if opening is None else [*found, opening]
+
+
+def trimmed(parts: Sequence[TokenWord]) -> list[TokenWord]:
+    """Take the space before the first word and behind the last away, as from the segment's text."""
+    found = list(parts)
+    while len(found) > 1 and not found[0].text.strip():
+        found.pop(0)
+    while len(found) > 1 and not found[-1].text.strip():
+        found.pop()
+    found[0] = replace(found[0], text=found[0].text.lstrip())
+    found[-1] = replace(found[-1], text=found[-1].text.rstrip())
+    return found
 
 
 def token_times(alignment: np.ndarray, seconds: float) -> np.ndarray:

@@ -1,8 +1,9 @@
 """``beamless curve``: what look-ahead gains for its steps, beside beams.
 
 Look-ahead is one method with two dials: when a step is in question – under which margin or, on a
-corrector that has a gate, from which doubt on – and the budget of extra steps a window. Each setting is a point of decoder steps and word errors; a beam's
-step decodes as many tokens at once as the beam is wide, and is counted so many times.
+corrector that has a gate, from which doubt on – and the budget of extra steps a window. Each
+setting is a point of decoder steps and word errors; a beam's step decodes as many tokens at once as
+the beam is wide, and is counted so many times.
 """
 
 import json

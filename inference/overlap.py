@@ -1,0 +1,91 @@
+"""Windows that hear a little of their neighbours, and which of their words are their own.
+
+What two windows both heard is told apart by the times of words alone: the same words said twice are
+two pairs of times, and stay in the text twice.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.transcript import Segment
+from beamless.inference.word_times import trimmed, words_of
+
+if TYPE_CHECKING:
+    from beamless.inference.longform import Window
+
+
+def overlapping(windows: "Iterable[Window]", seconds: float) -> "Iterator[Window]":
+    """Let each window hear so many seconds of those before and behind that touch it.
+
+    What was its own before stays its ``own``. Each comes when the next one is known.
+    """
+    size = round(seconds * SAMPLE_RATE)
+    before: Window | None = None
+    here: Window | None = None
+    for following in chain(windows, [None]):
+        if here is not None:
+            yield _among(before, here, following, size)
+        before, here = here, following
+
+
+def _among(
+    before: "Window | None", window: "Window", following: "Window | None", size: int
+) -> "Window":
+    start, stop = window.first, window.first + len(window.samples)
+    parts = [window.samples]
+    if before is not None and before.first + len(before.samples) == start:
+        parts.insert(0, before.samples[-size:])
+        start -= len(parts[0])
+    if following is not None and following.first == stop:
+        parts.append(following.samples[:size])
+    return window._replace(first=start, samples=np.concatenate(parts), own=(window.first, stop))
+
+
+def own_words(
+    segments: Sequence[Segment], after: float, before: float, tokenizer: Tokenizer, language: str
+) -> list[Segment]:
+    """Return segments with those words alone whose middle lies from ``after`` on, up to ``before``.
+
+    A segment without words is kept or not as a whole.
+
+    Args:
+        segments: with words.
+        after: s; the end of what was written before.
+        before: s; where the next window's own sound begins.
+        tokenizer, language: what the words were made with.
+    """
+    found = []
+    for segment in segments:
+        timed = segment.words or (segment,)
+        inside = [after <= (each.start + each.end) / 2 < before for each in timed]
+        if not any(inside):
+            continue
+        if not segment.words:
+            found.append(replace(segment, start=max(segment.start, after)))
+            continue
+        first, stop = inside.index(True), len(inside) - inside[::-1].index(True)
+        words = [replace(w, start=max(w.start, after)) for w in segment.words[first:stop]]
+        tokens = segment.tokens
+        if len(words) < len(inside):
+            text = [token for token in tokens if token < tokenizer.end]
+            parts = trimmed(words_of(text, tokenizer, language))
+            tokens = tuple(text[parts[first].first : parts[stop - 1].stop])
+            words[0] = replace(words[0], text=words[0].text.lstrip())
+            words[-1] = replace(words[-1], text=words[-1].text.rstrip())
+        found.append(
+            replace(
+                segment,
+                start=words[0].start,
+                end=words[-1].end,
+                text="".join(word.text for word in words),
+                tokens=tokens,
+                words=tuple(words),
+            )
+        )
+    return found

@@ -16,6 +16,7 @@ from beamless.data_gen.teachers import Teacher, load_teacher
 from beamless.data_gen.traces import TargetKind, Trace, TraceRecipe
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.beam import Beam, beam_search
+from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import CrossKV
 from beamless.inference.forced import teacher_forcing
@@ -91,11 +92,18 @@ class Collector:
         if not found:
             return []
         free = self._free_greedy([target for _, target in found], seen, cross_kv)
+        budget = budget_for(samples, self._recipe.language, None)
         with self._spending("labels"):
             greedy_errors = self._labeller.errors(free, utterance).total
             return [
                 self._labeller.trace(
-                    utterance, kind, target.tokens, target.tokens, described, greedy_errors
+                    utterance,
+                    kind,
+                    target.tokens,
+                    target.tokens,
+                    described,
+                    greedy_errors,
+                    budget=budget,
                 )
                 for (kind, target), described in zip(found, seen, strict=True)
             ]

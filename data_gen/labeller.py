@@ -43,6 +43,7 @@ class Labeller:
         greedy_errors: int,
         policy: Policy = "teacher_forced",
         acceptable: Sequence[Sequence[int]] = (),
+        budget: int | None = None,
     ) -> Trace:
         """Make a trace.
 
@@ -55,6 +56,7 @@ class Labeller:
             greedy_errors: word errors of the free greedy decode.
             policy: how the steps were visited.
             acceptable: tokens as good as the labels, for each step.
+            budget: tokens that the window can hold, if there is a bound.
         """
         errors = self.errors(tokens, utterance)
         return Trace(
@@ -73,4 +75,5 @@ class Labeller:
             log_sum_exp=seen["log_sum_exp"],
             target_ids=np.array(labels, np.int32),
             acceptable=acceptable,
+            budget=budget or 0,
         )

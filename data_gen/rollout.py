@@ -24,6 +24,7 @@ from beamless.data_gen.traces import (
     write_shard,
 )
 from beamless.inference.audio import load_audio
+from beamless.inference.budget import budget_for
 from beamless.inference.corrected import Corrected
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
@@ -84,7 +85,11 @@ def rollout(
     end = bundle.tokenizer.end
 
     def trace(utterance: Utterance) -> Trace:
-        cross_kv = encoder(load_audio(utterance.audio), recipe.audio_context)
+        samples = load_audio(utterance.audio)
+        budget = budget_for(samples, recipe.language, None)
+        if isinstance(chooser, Corrected):
+            chooser.budget = budget
+        cross_kv = encoder(samples, recipe.audio_context)
         free = greedy(chooser, cross_kv, recipe.prompt, end, record=True)
         wanted = targets[utterance.id]
         optimal = optimal_next_tokens(free.tokens, wanted, end)[: len(free.logprobs)]
@@ -93,7 +98,7 @@ def rollout(
         labels = [_label(ids, best) for ids, best in zip(seen["top_ids"], optimal, strict=True)]
         errors = labeller.errors(free.tokens, utterance).total
         return labeller.trace(
-            utterance, target, free.tokens, labels, seen, errors, "on_policy", optimal
+            utterance, target, free.tokens, labels, seen, errors, "on_policy", optimal, budget
         )
 
     with locked(out):

@@ -72,6 +72,7 @@ class Trace:
         log_sum_exp: of the suppressed logits, float32 [T].
         target_ids: what the target says next, int32 [T]; the end token last.
         acceptable: other tokens [T, …] that are as good as the target's, by the policy.
+        budget: tokens that the window can hold (``inference/budget.py``); 0 where none is known.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Trace:
     log_sum_exp: np.ndarray
     target_ids: np.ndarray
     acceptable: Sequence[Sequence[int]] = ()
+    budget: int = 0
 
 
 def features(width: int, top_k: int) -> "Features":
@@ -96,7 +98,7 @@ def features(width: int, top_k: int) -> "Features":
     from datasets import Array2D, Features, List, Value
 
     texts = dict.fromkeys(("id", "speaker", "source", "text", "target", "policy"), Value("string"))
-    counts = dict.fromkeys(("errors", "words", "greedy_errors"), Value("int32"))
+    counts = dict.fromkeys(("errors", "words", "greedy_errors", _BUDGET), Value("int32"))
     return Features(
         {
             **texts,
@@ -300,11 +302,16 @@ def read_steps(
     if not parts:
         raise BeamlessError(f"{folder} holds no utterance; collect from another corpus")
     lengths = np.concatenate([[0], *(part.pop("lengths") for part in parts)])
-    rows = [row for table in tables for row in table.select(_TEXT_COLUMNS).to_pylist()]
+    rows = [row for table in tables for row in _rows_in(table)]
     acceptable = padded([step for part in parts for step in part.pop("acceptable")])
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     starts = np.cumsum(lengths)
     return Steps(**arrays, starts=starts, rows=rows, acceptable=acceptable)
+
+
+def _rows_in(table: Any) -> list[Mapping[str, Any]]:  # noqa: ANN401
+    known = [*_TEXT_COLUMNS, *({_BUDGET} & {*table.column_names})]
+    return list(table.select(known).to_pylist())
 
 
 def padded(sets: Sequence[Sequence[int]]) -> np.ndarray:
@@ -320,6 +327,7 @@ def _acceptable(column: Any, targets: Any) -> Iterator[list[int]]:  # noqa: ANN4
         yield from sets or [[label] for label in labels]
 
 
+_BUDGET = "budget"  # of a trace; those made before there was one have none
 _STEP_COLUMNS = [
     "target_ids",
     "log_sum_exp",

@@ -21,6 +21,7 @@ class Corrected:
         strength: 1 corrects, 0 is plain greedy in the same graph; it may be changed at any time.
         options: how a token is chosen; they may be changed between windows.
         rng: what tokens are drawn with, where they are drawn.
+        budget: of the window, for a corrector with a ledger, where the options set no bound.
     """
 
     def __init__(self, bundle: Bundle, capacity: int | None = None, strength: float = 1.0) -> None:
@@ -32,16 +33,18 @@ class Corrected:
         self._start, self._end = bundle.tokenizer.start, bundle.tokenizer.end
         self._rules = TimestampRules.of(bundle.tokenizer)
         self.strength = strength
+        self.budget: int | None = None
         self.options = TokenOptions()
         self.rng = np.random.default_rng(0)
         self._history = np.zeros(tuple(compiled.input("history").shape), np.float32)
         self._switches = {n: np.zeros(1, np.float32) for n in ("first", "strength", "timestamps")}
         self._bounds = {n: np.zeros(1, np.int32) for n in ("text_low", "time_low", "time_high")}
         self._text_start = 0
-        self._text_position = np.zeros(1, np.float32)
+        self._text_position, self._spent = np.zeros(1, np.float32), np.zeros(1, np.float32)
         extra = {"history": self._history, **self._switches, **self._bounds}
-        if any(port.any_name == "text_position" for port in compiled.inputs):
-            extra["text_position"] = self._text_position
+        told = {"text_position": self._text_position, "spent": self._spent}
+        asked = {port.any_name for port in compiled.inputs}
+        extra |= {name: array for name, array in told.items() if name in asked}
         self.decoder = StaticDecoder(compiled, extra)
 
     def next(self, token: int, place: Place) -> Choice:
@@ -61,6 +64,8 @@ class Corrected:
         for name, bound in zip(self._bounds, allowed, strict=True):
             self._bounds[name][0] = bound
         self._text_position[0] = position - self._text_start
+        budget = self.options.budget or self.budget
+        self._spent[0] = (text < self._end).sum() / budget if budget else 0.0
         known = min(len(self._history), position - self._text_start)
         self._history.fill(0)
         if known:

@@ -1,7 +1,7 @@
 """The ways to decode a window, by name: ``greedy``, ``corrected``, ``lookahead``, ``beam5``."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,11 +17,18 @@ from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.lookahead import LookaheadOptions, lookahead
 from beamless.inference.sampling import TokenOptions
 
-Decode = Callable[[CrossKV], Hypothesis]
 DEFAULT_METHOD = "lookahead"
 METHODS = "greedy, corrected, lookahead, greedy-lookahead, and beam or beam1 to beam10"
 PLAIN = TokenOptions()
 SEED = 0  # of each window: the same window gives the same text
+
+
+class Decode(Protocol):
+    """A method that is ready for windows of one language."""
+
+    def __call__(self, cross_kv: CrossKV, budget: int | None = None) -> Hypothesis:
+        """Decode a window; ``budget`` bounds its tokens of text."""
+        ...
 
 
 class Method(Protocol):
@@ -165,5 +172,9 @@ def open_method(bundle: Bundle, name: str, language: str) -> Decode:
     """
     method = method_of(bundle, name)
     prompt = bundle.tokenizer.prompt(language)
-    options = TokenOptions(corrected=bundle.corrects(language))
-    return lambda cross_kv: method.decode(cross_kv, prompt, options)[0]
+    corrected = bundle.corrects(language)
+
+    def decode(cross_kv: CrossKV, budget: int | None = None) -> Hypothesis:
+        return method.decode(cross_kv, prompt, TokenOptions(budget=budget, corrected=corrected))[0]
+
+    return decode

@@ -51,6 +51,8 @@ class CorrectorConfig:
         units: m.
         gate: it has a second head: the probability that its own choice is wrong at a step; until
             it is trained, what the K likeliest tokens leave for all but the best.
+        ledger: it is told how much of the window's budget of tokens (``inference/budget.py``) the
+            text has spent, beside the states; 0 where there is no bound.
         candidates: K, of ``rerank``; 0 of the others.
         vocabulary: V, of ``dense``; 0 of the others.
         provenance: traces, recipe and figures of its training.
@@ -62,6 +64,7 @@ class CorrectorConfig:
     history: int = 1
     units: int = 1024
     gate: bool = False
+    ledger: bool = False
     candidates: int = 0
     vocabulary: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +102,7 @@ def config_of(
     units: int | None = None,
     candidates: int = CANDIDATES,
     gate: bool = False,
+    ledger: bool = False,
 ) -> CorrectorConfig:
     """Configure a family for a model, with the family's own number of units if None is given.
 
@@ -112,6 +116,7 @@ def config_of(
         history=history,
         units=UNITS.get(family, 1) if units is None else units,
         gate=gate,
+        ledger=ledger,
         candidates=candidates if family == "rerank" else 0,
         vocabulary=vocabulary if family == "dense" else 0,
     )
@@ -128,7 +133,12 @@ def check_config(config: CorrectorConfig) -> None:
     family = config.family
     if family not in FAMILIES:
         raise BeamlessError(f"corrector family {family!r:.40} is none of {', '.join(FAMILIES)}")
-    for name, kind in (("model_hash", str), ("gate", bool), ("provenance", Mapping)):
+    for name, kind in (
+        ("model_hash", str),
+        ("gate", bool),
+        ("ledger", bool),
+        ("provenance", Mapping),
+    ):
         if not isinstance(getattr(config, name), kind):
             raise BeamlessError(f"a corrector's {name} is of another kind than it must be")
     least = {"width": 1, "units": 1, "history": 0, "candidates": 0, "vocabulary": 0}
@@ -151,6 +161,7 @@ def shapes_of(config: CorrectorConfig) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a corrector's arrays by name."""
     inputs, units, width = (config.history + 1) * config.width, config.units, config.width
     shapes: dict[str, tuple[int, ...]] = {"norm.weight": (inputs,), "norm.bias": (inputs,)}
+    inputs += config.ledger
     if config.family == "rerank":
         shapes |= {
             "state.weight": (units, inputs),

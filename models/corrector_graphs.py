@@ -33,17 +33,23 @@ class Likeliest:
     log_sum_exp: Node
 
 
-def seen(corrector: Corrector, hidden: Node, history: Node) -> Node:
-    """Normalise hidden [1, 1, d] and history [W, d], oldest first, together: [1, 1, (W + 1)·d]."""
+def seen(corrector: Corrector, hidden: Node, history: Node, spent: Node | None = None) -> Node:
+    """Normalise hidden [1, 1, d] and history [W, d], oldest first, together: [1, 1, (W + 1)·d].
+
+    With a ledger the share of the budget that is ``spent`` [1] stands behind, as it is.
+    """
     arrays = corrector.arrays
     past = op.reshape(history, np.array([1, 1, -1]), special_zero=False)
     x = _normalised(op.concat([hidden, past], axis=2))
-    return op.add(op.multiply(x, _constant(arrays["norm.weight"])), _constant(arrays["norm.bias"]))
+    x = op.add(op.multiply(x, _constant(arrays["norm.weight"])), _constant(arrays["norm.bias"]))
+    if spent is None:
+        return x
+    return op.concat([x, op.reshape(spent, np.array([1, 1, 1]), special_zero=False)], axis=2)
 
 
-def layer_of(corrector: Corrector, hidden: Node, history: Node) -> Node:
+def layer_of(corrector: Corrector, hidden: Node, history: Node, spent: Node | None = None) -> Node:
     """Return the hidden units of ``shift`` and ``dense``, [1, 1, m]."""
-    return op.gelu(_linear(corrector.arrays, "up", seen(corrector, hidden, history)), "erf")
+    return op.gelu(_linear(corrector.arrays, "up", seen(corrector, hidden, history, spent)), "erf")
 
 
 def down_of(corrector: Corrector, layer: Node) -> Node:

@@ -101,7 +101,10 @@ def corrector_alone(checkpoint: Checkpoint, corrector: Corrector, idle: bool = F
     config, width = corrector.config, checkpoint.sizes.width
     hidden = graph_input([1, 1, width], np.float32, "hidden")
     history = graph_input([config.history, width], np.float32, "history")
-    inputs = [hidden, history]
+    inputs, spent = [hidden, history], None
+    if config.ledger:
+        spent = graph_input([1], np.float32, "spent")
+        inputs.append(spent)
     if config.family == "rerank":
         count = config.candidates
         shapes = {"logits": count, "log_sum_exp": 1, "first": 1, "text_position": 1}
@@ -116,9 +119,10 @@ def corrector_alone(checkpoint: Checkpoint, corrector: Corrector, idle: bool = F
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
         embedded = op.gather(op.constant(embedding), tokens, op.constant(np.int32(0)))
         scores = scores_of(likeliest, numbers["first"], numbers["text_position"])
-        added, layer = rerank_of(corrector, seen(corrector, hidden, history), embedded, scores)
+        state = seen(corrector, hidden, history, spent)
+        added, layer = rerank_of(corrector, state, embedded, scores)
     else:
-        layer = layer_of(corrector, hidden, history)
+        layer = layer_of(corrector, hidden, history, spent)
         added = down_of(corrector, layer)
     outputs = [graph_output(added, "added")]
     if config.gate:

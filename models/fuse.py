@@ -39,7 +39,9 @@ def corrected_graph(
     Inputs: those of the step (``graphs.decoder_graph``); ``first`` [1], 1 where the token to
     come opens the text; ``strength`` [1], 1 to correct and 0 to decode greedily; ``history``
     [W, d], the hidden states of the steps before; those of ``_allowed_by_times``; and, for the
-    family ``rerank``, ``text_position`` [1], how many tokens of text stand before the one to come.
+    family ``rerank``, ``text_position`` [1], how many tokens of text stand before the one to come;
+    and, for a corrector with a ledger, ``spent`` [1], the share of the window's budget of tokens
+    that the text has used up.
 
     Outputs: ``top_tokens`` [K] (int32) and ``top_logprobs`` [K], best first; ``no_speech_prob``
     [1]; ``hidden`` [1, 1, d], as the decoder gave it; the step's present keys and values and
@@ -55,8 +57,9 @@ def corrected_graph(
     history = graph_input(history_shape, np.float32, "history")
 
     config, moved, layer = corrector.config, hidden, None
+    spent = graph_input([1], np.float32, "spent") if config.ledger else None
     if config.family != "rerank":
-        layer = layer_of(corrector, hidden, history)
+        layer = layer_of(corrector, hidden, history, spent)
         added = op.multiply(strength, down_of(corrector, layer))
     if config.family == "shift":
         moved = op.add(hidden, added)
@@ -82,7 +85,8 @@ def corrected_graph(
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
         embedded = op.gather(op.constant(embedding), tokens, op.constant(np.int32(0)))
         scores = scores_of(likeliest, first, rules[-1])
-        added, layer = rerank_of(corrector, seen(corrector, hidden, history), embedded, scores)
+        state = seen(corrector, hidden, history, spent)
+        added, layer = rerank_of(corrector, state, embedded, scores)
         tokens, logprobs = _reordered(likeliest, op.multiply(strength, added))
     outputs = [
         graph_output(tokens, "top_tokens"),
@@ -91,6 +95,8 @@ def corrected_graph(
         graph_output(hidden, "hidden"),
         *others,
     ]
+    if spent is not None:
+        rules.append(spent)
     if config.gate:
         outputs.append(graph_output(doubt_of(corrector, layer, logprobs), "doubt"))
     return ov.Model(outputs, [*inputs, first, strength, history, *rules], "corrected")

@@ -106,7 +106,7 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
     tokenizer, left_out = bundle.tokenizer, 0
     decode = open_method(bundle, DEFAULT_METHOD, language)
     with progress("utterances", len(work)) as advance:
-        for utterance, found in decoded_windows(bundle, decode, work, "short"):
+        for utterance, found in decoded_windows(bundle, decode, work, "short", language):
             told = list(judged_words(found, utterance, tokenizer, language)) if found else []
             left_out += not told
             yield from told

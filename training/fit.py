@@ -76,7 +76,11 @@ def train(
     import torch
 
     from beamless.training.decoded import DecodedErrors, read_dev_set
-    from beamless.training.steps import read_training_steps, require_candidates
+    from beamless.training.steps import (
+        read_training_steps,
+        require_budgets,
+        require_candidates,
+    )
 
     require_objective(fitting.objective, targets)
     _silence_lightning()
@@ -88,6 +92,8 @@ def train(
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
     config = _config(checkpoint, fitting)
     require_candidates(parts, config.candidates)
+    if config.ledger:
+        require_budgets(parts)
     _open_folder(out, recipe)
     if warning := context_warning(traces, audio_context):
         console().print(warning, soft_wrap=True)
@@ -189,6 +195,7 @@ def _config(checkpoint: Checkpoint, fitting: Fitting) -> CorrectorConfig:
         units=fitting.units,
         candidates=fitting.candidates,
         gate=fitting.gate,
+        ledger=fitting.ledger,
     )
 
 

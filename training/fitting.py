@@ -20,6 +20,8 @@ class Fitting:
         units: its hidden units; 1024 of shift, 256 of rerank and 64 of dense if not given.
         candidates: how many of the likeliest tokens rerank judges.
         gate: let it tell too how likely its choice is wrong, at each step.
+        ledger: tell it how much of the window's budget of tokens the text has spent, so that it can
+            learn to stop.
         objective: cross_entropy, of the targets' tokens; or mwer, the word errors expected over
             the beam's list, for traces towards the target list.
         epochs: times through all traces.
@@ -38,6 +40,7 @@ class Fitting:
     units: int | None = None
     candidates: int = CANDIDATES
     gate: bool = False
+    ledger: bool = False
     objective: Objective = "cross_entropy"
     epochs: int = 3
     batch_size: int = 256

@@ -43,6 +43,13 @@ class Network(nn.Module):
     def _build(self, config: CorrectorConfig) -> None:
         raise NotImplementedError
 
+    def seen(self, hidden: Tensor, history: Tensor, spent: Tensor | None) -> Tensor:
+        """Return what the network sees: states normalised together, and with a ledger ``spent``."""
+        x: Tensor = self.norm(torch.cat([hidden, history], dim=1))
+        if not self.config.ledger or spent is None:
+            return x
+        return torch.cat([x, spent[:, None]], dim=1)
+
     def doubted(self, logits: Tensor, layer: Tensor) -> Tensor | None:
         """Return the logit [N] of the best token being wrong; None without a gate.
 
@@ -78,19 +85,21 @@ class ShiftNetwork(Network):
     """Hidden states to a shift of the last one."""
 
     def _build(self, config: CorrectorConfig) -> None:
-        self.up = nn.Linear((config.history + 1) * config.width, config.units)
+        self.up = nn.Linear(inputs_of(config), config.units)
         self.down = nn.Linear(config.units, config.width)
 
-    def forward(self, hidden: Tensor, history: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, hidden: Tensor, history: Tensor, spent: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return what to add to ``hidden`` [N, d], given ``history`` [N, W·d]; and its units."""
-        layer = _layer(self, self.up, hidden, history)
+        layer = _layer(self, self.up, hidden, history, spent)
         return self.down(layer), layer
 
     def correct(
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Project the moved hidden states."""
-        shift, layer = self(batch.hidden, batch.history)
+        shift, layer = self(batch.hidden, batch.history, batch.spent)
         logits = project(batch.hidden + shift, batch.first, tokens)
         return logits, self.doubted(logits, layer)
 
@@ -99,12 +108,14 @@ class DenseNetwork(Network):
     """Hidden states to what is added to the logits."""
 
     def _build(self, config: CorrectorConfig) -> None:
-        self.up = nn.Linear((config.history + 1) * config.width, config.units)
+        self.up = nn.Linear(inputs_of(config), config.units)
         self.down = nn.Linear(config.units, config.vocabulary)
 
-    def forward(self, hidden: Tensor, history: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, hidden: Tensor, history: Tensor, tokens: Tensor, spent: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return what to add to the logits of ``tokens`` [C], as [N, C]; and the hidden units."""
-        layer = _layer(self, self.up, hidden, history)
+        layer = _layer(self, self.up, hidden, history, spent)
         added = layer @ self.down.weight[tokens].T + self.down.bias[tokens]
         return added, layer
 
@@ -112,7 +123,7 @@ class DenseNetwork(Network):
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Add to the base model's logits."""
-        added, layer = self(batch.hidden, batch.history, tokens)
+        added, layer = self(batch.hidden, batch.history, tokens, batch.spent)
         return base + added, self.doubted(base + added, layer)
 
 
@@ -121,14 +132,19 @@ class RerankNetwork(Network):
 
     def _build(self, config: CorrectorConfig) -> None:
         units = config.units
-        self.state = nn.Linear((config.history + 1) * config.width, units)
+        self.state = nn.Linear(inputs_of(config), units)
         self.token = nn.Linear(config.width, units, bias=False)
         self.score = nn.Linear(NAMED_SCORES + config.candidates, units, bias=False)
         self.up = nn.Linear(units, units)
         self.down = nn.Linear(units, 1, bias=False)
 
     def forward(
-        self, hidden: Tensor, history: Tensor, embedded: Tensor, scores: Tensor
+        self,
+        hidden: Tensor,
+        history: Tensor,
+        embedded: Tensor,
+        scores: Tensor,
+        spent: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return what to add to the candidates' logits [N, K], and the mean of their units [N, m].
 
@@ -136,8 +152,9 @@ class RerankNetwork(Network):
             hidden: [N, d]; history: [N, W·d].
             embedded: the candidates' embeddings [N, K, d].
             scores: what ``scores_of`` returned, [N, K, F].
+            spent: of the budget [N], for a ledger.
         """
-        states = self.dropout(self.norm(torch.cat([hidden, history], dim=1)))
+        states = self.dropout(self.seen(hidden, history, spent))
         state = self.state(states)[:, None]  # [N, 1, m]
         token = self.token(layer_norm(embedded, embedded.shape[-1:]))  # [N, K, m]
         x = self.dropout(gelu(state + token + self.score(scores) + state * token))
@@ -151,7 +168,8 @@ class RerankNetwork(Network):
         top = batch.top_ids[:, : self.config.candidates]
         logprobs = batch.top_logprobs[:, : self.config.candidates]
         scores = scores_of(logprobs, batch.log_sum_exp, batch.first, batch.text_position)
-        added, layer = self(batch.hidden, batch.history, embedding[top], scores)
+        states = (batch.hidden, batch.history)
+        added, layer = self(*states, embedding[top], scores, batch.spent)
         places = torch.searchsorted(tokens, top)
         logits = base.scatter_add(1, places, added)
         return logits, self.doubted(logits.gather(1, places), layer)
@@ -216,8 +234,15 @@ def to_corrector(network: Network, provenance: Mapping[str, Any]) -> Corrector:
     return Corrector(replace(network.config, provenance=dict(provenance)), arrays)
 
 
-def _layer(network: Network, up: nn.Linear, hidden: Tensor, history: Tensor) -> Tensor:
+def inputs_of(config: CorrectorConfig) -> int:
+    """Return how many numbers a corrector sees of a step."""
+    return (config.history + 1) * config.width + config.ledger
+
+
+def _layer(
+    network: Network, up: nn.Linear, hidden: Tensor, history: Tensor, spent: Tensor | None
+) -> Tensor:
     """Return the hidden units [N, m] of ``shift`` and ``dense``."""
-    x = network.norm(torch.cat([hidden, history], dim=1))
+    x = network.seen(hidden, history, spent)
     layer: Tensor = network.dropout(gelu(up(network.dropout(x))))
     return layer

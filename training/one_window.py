@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from beamless.data_gen.corpora import Utterance
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
+from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.methods import Decode
@@ -12,7 +13,11 @@ from beamless.inference.window_encoder import WindowEncoder
 
 
 def decoded_windows(
-    bundle: Bundle, decode: Decode, utterances: Iterable[Utterance], audio_context: AudioContext
+    bundle: Bundle,
+    decode: Decode,
+    utterances: Iterable[Utterance],
+    audio_context: AudioContext,
+    language: str = "en",
 ) -> Iterator[tuple[Utterance, Hypothesis | None]]:
     """Yield each utterance with what it was heard as; None where it is longer than a window.
 
@@ -21,6 +26,7 @@ def decoded_windows(
         decode: a method of the same model.
         utterances: in the order that they are to be decoded in.
         audio_context: how much the encoder sees.
+        language: what is spoken, for the bound on tokens a second.
     """
     encode = WindowEncoder(bundle)
     for utterance in utterances:
@@ -28,4 +34,5 @@ def decoded_windows(
         if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
             yield utterance, None
         else:
-            yield utterance, decode(encode(samples, audio_context))
+            budget = budget_for(samples, language, None)
+            yield utterance, decode(encode(samples, audio_context), budget)

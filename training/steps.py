@@ -27,6 +27,7 @@ class Batch:
         top_ids, top_logprobs: the base model's likeliest tokens, [N, K].
         log_sum_exp: of its logits, [N].
         text_position: how many tokens of text stand before the one to come, [N].
+        spent: the share of the window's budget that they take, [N]; 0 where there is no bound.
     """
 
     hidden: Tensor
@@ -38,6 +39,7 @@ class Batch:
     top_logprobs: Tensor
     log_sum_exp: Tensor
     text_position: Tensor
+    spent: Tensor
 
 
 class StepsDataset(Dataset[int]):
@@ -54,6 +56,8 @@ class StepsDataset(Dataset[int]):
         self.first[torch.from_numpy(steps.starts[:-1])] = True
         lengths = np.diff(steps.starts)
         self._start = torch.from_numpy(np.repeat(steps.starts[:-1], lengths))
+        budgets = np.array([row.get("budget") or 0 for row in steps.rows], np.float32)
+        self._budget = torch.from_numpy(np.repeat(budgets, lengths))
         self._history = history
 
     def __len__(self) -> int:
@@ -65,6 +69,7 @@ class StepsDataset(Dataset[int]):
     def batch(self, indices: Sequence[int]) -> Batch:
         """Gather steps by their indices."""
         at = torch.as_tensor(indices)
+        position, budget = at - self._start[at], self._budget[at]
         before = []
         for back in range(self._history, 0, -1):
             inside = (at - back >= self._start[at])[:, None]
@@ -78,7 +83,8 @@ class StepsDataset(Dataset[int]):
             top_ids=self.top_ids[at],
             top_logprobs=self.top_logprobs[at],
             log_sum_exp=self.log_sum_exp[at],
-            text_position=at - self._start[at],
+            text_position=position,
+            spent=torch.where(budget > 0, position / budget.clamp(min=1), 0.0),
         )
 
     def loader(self, batch_size: int, shuffle: bool, seed: int) -> DataLoader[int]:
@@ -160,6 +166,19 @@ def require_candidates(parts: Sequence[Steps], candidates: int) -> None:
             raise BeamlessError(
                 f"these traces hold {held} tokens a step; take --candidates {held} or less"
             )
+
+
+def require_budgets(parts: Sequence[Steps]) -> None:
+    """Refuse traces that were made before they told their windows' budgets.
+
+    Raises:
+        BeamlessError: some do not.
+    """
+    if any("budget" not in row for part in parts for row in part.rows):
+        raise BeamlessError(
+            "these traces do not say how many tokens their windows can hold; "
+            "collect them again, or train without a ledger"
+        )
 
 
 def concatenate(parts: Sequence[Steps]) -> Steps:

@@ -13,6 +13,7 @@ from beamless.data_gen.collect import collect
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.teachers import read_texts
 from beamless.data_gen.traces import planned_ids, read_recipe, read_steps
+from beamless.inference.budget import token_budget
 from beamless.inference.bundle import load_bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import locked
@@ -111,6 +112,12 @@ def test_b44_what_is_left_out_is_counted_with_its_reason(model, speech, corpora,
     told = capsys.readouterr().err
     assert "left out 1: longer than 30 s" in told
     assert "left out 1: text longer than the decoder's 222 tokens" in told
+
+
+def test_a_trace_tells_how_many_tokens_its_window_can_hold(mixed_lengths, speech):
+    rows = {row["id"]: row for row in read_steps(mixed_lengths, ["reference"]).rows}
+    assert rows["12s"]["budget"] == pytest.approx(token_budget(lasting(speech, 12)), abs=1)
+    assert rows["12s"]["budget"] > 3 * rows["0.2s"]["budget"]
 
 
 def test_b41_every_target_ends_with_its_only_end_token(mixed_lengths, tiny_bundle):

@@ -16,6 +16,8 @@ from beamless.models.corrector import FAMILIES, Corrector, config_of, untrained
 from beamless.training.networks import load_arrays, network_of
 from beamless.training.steps import Batch
 
+BUDGET = 40  # tokens that a window can hold, for a ledger
+
 
 def bundle_of(tiny, folder, corrector):
     write_bundle(tiny, folder, corrector, precision={"weights": "f32"})
@@ -24,7 +26,8 @@ def bundle_of(tiny, folder, corrector):
 
 def untrained_for(tiny, family):
     sizes = tiny.sizes
-    config = config_of(family, tiny.hash, sizes.width, sizes.vocabulary, units=32, gate=True)
+    options = {"units": 32, "gate": True, "ledger": True}
+    config = config_of(family, tiny.hash, sizes.width, sizes.vocabulary, **options)
     return untrained(config)
 
 
@@ -80,6 +83,7 @@ def test_the_fused_graph_computes_what_torch_trained(learned, tiny, windows):
     """Along the graph's own decode: the same order of tokens, log-probabilities and doubt."""
     corrector, bundle = learned
     chooser = Corrected(bundle)
+    chooser.budget = BUDGET
     seen = []
     for window in windows:
         choice, _ = open_window(chooser, window, bundle.tokenizer.prompt())
@@ -134,6 +138,7 @@ def by_torch(corrector, tiny, seen):
             top_logprobs=top.values - base.logsumexp(1),
             log_sum_exp=base.logsumexp(1),
             text_position=torch.tensor([text_position]),
+            spent=torch.tensor([text_position / BUDGET]),
         )
         with torch.no_grad():
             corrected, doubt = network.correct(batch, everything, base, project, embedding)

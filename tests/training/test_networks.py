@@ -78,6 +78,7 @@ def batch_of(steps: int, seed: int = 0) -> Batch:
         .values[:, :4],
         log_sum_exp=torch.full((steps,), 20.0),
         text_position=torch.arange(steps),
+        spent=torch.arange(steps) / 40,
     )
 
 

@@ -66,7 +66,7 @@ def steps(tiny, tiny_bundle, windows) -> Steps:
         hidden=np.concatenate(hidden).astype(np.float16),
         target_ids=targets,
         starts=np.cumsum([0, *map(len, labels)]),
-        rows=[],
+        rows=[{} for _ in TEXTS],
         acceptable=padded([[token] for token in targets]),
         **joined,
     )

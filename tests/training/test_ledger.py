@@ -1,0 +1,82 @@
+"""A corrector with a ledger: what it is told of the window's budget, in training and decoding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from beamless.data_gen.traces import (
+    Trace,
+    TraceRecipe,
+    open_traces,
+    read_steps,
+    shard_path,
+    write_shard,
+)
+from beamless.inference.errors import BeamlessError
+from beamless.models.corrector import config_of, load_corrector, shapes_of
+from beamless.training.fit import train
+from beamless.training.fitting import Fitting
+from beamless.training.networks import ShiftNetwork
+from beamless.training.steps import StepsDataset
+
+
+def trace(count: int, width: int, budget: int) -> Trace:
+    rng = np.random.default_rng(count)
+    ids = rng.integers(300, 2000, (count, 8)).astype(np.int32)
+    logprobs, sums = np.full(ids.shape, -2.5, np.float32), np.full(count, 20, np.float32)
+    hidden = rng.standard_normal((count, width)).astype(np.float16)
+    about = (f"of-{count}", "", "", "text", "best", "teacher_forced", 1, 1, 1)
+    return Trace(*about, hidden, ids, logprobs, sums, ids[:, 1], budget=budget)
+
+
+@pytest.fixture
+def traces(tiny, tmp_path):
+    """Two utterances of three and two steps; the second one's window has no bound."""
+    recipe = TraceRecipe("tiny.en", tiny.hash, "", (1,), 5, 1.0, 8, audio_context="short")
+    width = tiny.sizes.width
+    open_traces(tmp_path / "traces", recipe)
+    made = [trace(3, width, 20), trace(2, width, 0)]
+    path = shard_path(tmp_path / "traces", "teacher_forced", "best", 0)
+    write_shard(path, made, [each.id for each in made], recipe, width)
+    return tmp_path / "traces"
+
+
+def test_each_step_knows_the_share_of_the_budget_that_is_spent_before_it(traces):
+    batch = StepsDataset(read_steps(traces, ["best"]), history=1).batch(range(5))
+    assert batch.spent.tolist() == pytest.approx([0, 1 / 20, 2 / 20, 0, 0])
+
+
+def test_a_ledger_is_one_more_number_that_the_corrector_sees():
+    plain, told = (config_of("shift", "hash", 24, 50, ledger=ledger) for ledger in (False, True))
+    assert shapes_of(plain)["up.weight"] == (1024, 48)
+    assert shapes_of(told)["up.weight"] == (1024, 49)
+    assert shapes_of(told)["norm.weight"] == (48,)
+
+
+def test_only_a_corrector_with_a_ledger_heeds_what_is_spent():
+    states = torch.ones(1, 24), torch.zeros(1, 24)
+    for ledger in (False, True):
+        network = ShiftNetwork(config_of("shift", "hash", 24, 50, ledger=ledger)).eval()
+        torch.nn.init.ones_(network.down.weight)
+        early, late = (network(*states, torch.tensor([share]))[0] for share in (0.1, 0.9))
+        assert torch.equal(early, late) != ledger
+
+
+def test_a_training_keeps_a_ledger_in_the_corrector(traces, tmp_path):
+    fitting = Fitting(units=4, epochs=1, ledger=True)
+    train([traces], tmp_path / "corrector", model="tiny.en", fitting=fitting)
+    assert load_corrector(tmp_path / "corrector").config.ledger
+
+
+def test_traces_from_before_budgets_teach_no_ledger_and_everything_else(traces, tmp_path):
+    from pyarrow import parquet
+
+    path = shard_path(traces, "teacher_forced", "best", 0)
+    parquet.write_table(parquet.read_table(path).drop_columns(["budget"]), path)
+    plain = Fitting(units=4, epochs=1)
+    with pytest.raises(BeamlessError, match="collect them again, or train without a ledger"):
+        train([traces], tmp_path / "no", model="tiny.en", fitting=replace(plain, ledger=True))
+    train([traces], tmp_path / "corrector", model="tiny.en", fitting=plain)
+    assert not load_corrector(tmp_path / "corrector").config.ledger

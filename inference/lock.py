@@ -18,9 +18,7 @@ def lock(folder: Path) -> FileLock:
         BeamlessError: another run holds it.
     """
     folder = folder.resolve()
-    place = cache_folder() / "locks"
-    place.mkdir(parents=True, exist_ok=True)
-    taken = FileLock(place / hashlib.sha256(str(folder).encode()).hexdigest()[:24])
+    taken = FileLock(_file_for(folder))
     try:
         taken.acquire(timeout=0)
     except Timeout:
@@ -28,6 +26,19 @@ def lock(folder: Path) -> FileLock:
             f"another run is writing into {folder}; let it end, or name another folder"
         ) from None
     return taken
+
+
+def _file_for(folder: Path) -> Path:
+    place = cache_folder() / "locks"
+    place.mkdir(parents=True, exist_ok=True)
+    return place / hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder while the block runs; wait for it where another process has it."""
+    with FileLock(_file_for(folder)):
+        yield
 
 
 @contextmanager

@@ -22,7 +22,12 @@ from beamless.inference.decoder import CrossKV
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import requested_language
 from beamless.inference.options import AudioContext, DecodingOptions
-from beamless.inference.overlap import overlapping, own_words
+from beamless.inference.overlap import (
+    border_between,
+    fitted_behind,
+    overlapping,
+    own_words,
+)
 from beamless.inference.prompt import previous_tokens, prompt_tokens, room_for_previous
 from beamless.inference.segments import Place, alternatives_of, segments_of
 from beamless.inference.timestamps import TimedSlice, timed_slices
@@ -121,7 +126,7 @@ class LongForm:
         self.language = "" if self._tokenizer.multilingual else "en"
         self._votes: defaultdict[str, float] = defaultdict(float)
         self._asked = self._read = self._heard = 0
-        self._end = 0.0
+        self._end = self._border = 0.0
         self._room = room_for_previous(decoder.capacity)
         asked = options()
         self._context = self._tokens_of(asked.initial_prompt, "initial prompt")
@@ -144,10 +149,11 @@ class LongForm:
             blocks: the recording, float32 [n] at 16 kHz each.
         """
         asked = self._options()
-        longest = WINDOW_SECONDS - 2 * asked.overlap
+        size = round(asked.overlap * SAMPLE_RATE)
+        longest = WINDOW_SECONDS - 2 * size / SAMPLE_RATE
         windows = speech_windows(self._counted(blocks), asked.vad, longest)
-        if asked.overlap:
-            windows = overlapping(windows, asked.overlap)
+        if size:
+            windows = overlapping(windows, size)
         if self._decoder.encodes_beside:
             encoded = ahead(windows, self._encode)
         else:
@@ -265,12 +271,21 @@ class LongForm:
         found = segments_of(decoded.best, slices, place, *about)
         first, stop = window.answers_for
         if window.own:
-            found = own_words(found, self._end, stop / SAMPLE_RATE, *about[:2])
+            found = self._own(found, stop / SAMPLE_RATE, end, options.overlap)
         if not found:
             return []
         self._end = found[-1].end
         self._heard += min(stop, window.first + len(window.samples)) - first
         return found
+
+    def _own(
+        self, found: list[Segment], border: float, end: float, overlap: float
+    ) -> list[Segment]:
+        """Return what of a window's segments is its own; the border to the next one is noted."""
+        after = self._border
+        self._border = border_between(found, border, overlap / 2, after)
+        found = own_words(found, after, self._border, self._tokenizer, self.language)
+        return fitted_behind(found, self._end, end) if found and end > self._end else []
 
     def _language(self, options: DecodingOptions, listen: Callable[[], dict[str, float]]) -> str:
         """Return the language asked for, or the one that the windows so far are likeliest in.

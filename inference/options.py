@@ -32,8 +32,7 @@ class DecodingOptions:
         vad: decode only where there is speech; off, all of the recording in windows of 30 s.
         overlap: let each window hear so many seconds of its neighbours too, at most 5, where no
             pause parts them, and keep what is its own by the times of words: for speech that
-            hardly pauses, or without vad. Windows are that much shorter, and text comes a window
-            later.
+            hardly pauses. Windows are that much shorter, and text comes a window later.
         initial_prompt: text as if it stood before the recording: names and a style to go on with.
         hotwords: words to expect, shown to the model before every window.
         previous_text: show the model the text of the window before. It helps names and style, and
@@ -96,11 +95,20 @@ class DecodingOptions:
             raise BeamlessError("an EOS boost below 0 would forbid the end of text; 0 is none")
         if self.tokens_a_second is not None and self.tokens_a_second < 0:
             raise BeamlessError("tokens a second are 0 or more; 0 is no bound")
-        if not 0 <= self.overlap <= MOST_OVERLAP:
-            raise BeamlessError(f"an overlap is 0 to {MOST_OVERLAP:g} seconds; 0 is none")
+        _check_overlap(self.overlap, self.previous_text)
         if self.alternatives < 0:
             raise BeamlessError("alternatives are 0 or more")
         if not 0 <= self.word_alternatives < LIKELIEST:
             raise BeamlessError(f"alternatives of words are 0 to {LIKELIEST - 1}")
         if self.word_alternatives and not self.word_times:
             raise BeamlessError("alternatives of words need the words; ask for word times too")
+
+
+def _check_overlap(seconds: float, previous_text: bool) -> None:
+    if not 0 <= seconds <= MOST_OVERLAP:
+        raise BeamlessError(f"an overlap is 0 to {MOST_OVERLAP:g} seconds; 0 is none")
+    if seconds and previous_text:
+        raise BeamlessError(
+            "a window that overlaps would be told what it is yet to hear; "
+            "ask for overlap or for previous text"
+        )

@@ -6,12 +6,12 @@ two pairs of times, and stay in the text twice.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.intervals import fitted
 from beamless.inference.tokenizer import Tokenizer
 from beamless.inference.transcript import Segment
 from beamless.inference.word_times import trimmed, words_of
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from beamless.inference.longform import Window
 
 
-def overlapping(windows: "Iterable[Window]", seconds: float) -> "Iterator[Window]":
-    """Let each window hear so many seconds of those before and behind that touch it.
+def overlapping(windows: "Iterable[Window]", size: int) -> "Iterator[Window]":
+    """Let each window hear so many samples of those before and behind that touch it.
 
     What was its own before stays its ``own``. Each comes when the next one is known.
     """
-    size = round(seconds * SAMPLE_RATE)
     before: Window | None = None
     here: Window | None = None
     for following in chain(windows, [None]):
@@ -47,17 +46,42 @@ def _among(
     return window._replace(first=start, samples=np.concatenate(parts), own=(window.first, stop))
 
 
+def border_between(segments: Sequence[Segment], border: float, reach: float, after: float) -> float:
+    """Return where, near a border, the words of the window before it end and the next one's begin.
+
+    That is as far as can be from the middle of any word, so that it does not matter that two
+    windows time the same word a little differently; and behind the last word where there is none
+    beyond the border, so that what the next window hears before it is kept.
+
+    Args:
+        segments: what the window before it heard.
+        border: s; where the next window's own sound begins.
+        reach: s from the border that are heard well by both windows.
+        after: s; where the words of the windows before end.
+    """
+    words = [word for segment in segments for word in segment.words or (segment,)]
+    middles = [(word.start + word.end) / 2 for word in words]
+    if not middles or middles[-1] < border:
+        return max(after, words[-1].end) if words else after
+    places = [(a + b) / 2 for a, b in pairwise(middles)]
+    near = [place for place in places if abs(place - border) <= reach]
+    return max([border, *near], key=lambda place: min(abs(place - m) for m in middles))
+
+
 def own_words(
-    segments: Sequence[Segment], after: float, before: float, tokenizer: Tokenizer, language: str
+    segments: Sequence[Segment],
+    after: float,
+    before: float,
+    tokenizer: Tokenizer,
+    language: str,
 ) -> list[Segment]:
     """Return segments with those words alone whose middle lies from ``after`` on, up to ``before``.
 
     A segment without words is kept or not as a whole.
 
     Args:
-        segments: with words.
-        after: s; the end of what was written before.
-        before: s; where the next window's own sound begins.
+        segments: as the window heard them.
+        after, before: s; what ``border_between`` returned for both of its borders.
         tokenizer, language: what the words were made with.
     """
     found = []
@@ -67,11 +91,10 @@ def own_words(
         if not any(inside):
             continue
         if not segment.words:
-            found.append(replace(segment, start=max(segment.start, after)))
+            found.append(segment)
             continue
         first, stop = inside.index(True), len(inside) - inside[::-1].index(True)
-        words = [replace(w, start=max(w.start, after)) for w in segment.words[first:stop]]
-        tokens = segment.tokens
+        words, tokens = list(segment.words[first:stop]), segment.tokens
         if len(words) < len(inside):
             text = [token for token in tokens if token < tokenizer.end]
             parts = trimmed(words_of(text, tokenizer, language))
@@ -88,4 +111,20 @@ def own_words(
                 words=tuple(words),
             )
         )
+    return found
+
+
+def fitted_behind(segments: Sequence[Segment], low: float, high: float) -> list[Segment]:
+    """Move words between ``low`` and ``high`` s where they are not; segments go with them."""
+    spans = [(each.start, each.end) for s in segments for each in s.words or (s,)]
+    placed = iter(fitted(spans, low, high))
+    found = []
+    for segment in segments:
+        times = [next(placed) for _ in segment.words or (segment,)]
+        words = [
+            replace(word, start=start, end=end)
+            for word, (start, end) in zip(segment.words, times, strict=False)
+        ]
+        start, end = times[0][0], times[-1][1]
+        found.append(replace(segment, start=start, end=end, words=tuple(words)))
     return found

@@ -23,6 +23,7 @@ from beamless.inference.bundle import (
 )
 from beamless.inference.cache import cache_folder
 from beamless.inference.errors import BeamlessError
+from beamless.inference.lock import alone_in
 from beamless.inference.progress import console
 from beamless.inference.tokenizer import Tokenizer
 from beamless.inference.whole import file_hash
@@ -209,10 +210,12 @@ def open_bundle(
     kept = cache_folder() / "bundles" / f"{_kept_as(name)}{suffix}-v{FORMAT_VERSION}"
     if not _is_current(kept):
         checkpoint = load_checkpoint(name)
-        console().print(f"building the bundle of {name} once, in {kept}")
-        shutil.rmtree(kept, ignore_errors=True)
-        corrector = pretrained(checkpoint.hash)
-        write_bundle(checkpoint, kept, corrector, precision=PROFILES[precision])
+        with alone_in(kept):
+            if not _is_current(kept):
+                console().print(f"building the bundle of {name} once, in {kept}")
+                shutil.rmtree(kept, ignore_errors=True)
+                corrector = pretrained(checkpoint.hash)
+                write_bundle(checkpoint, kept, corrector, precision=PROFILES[precision])
     return load_bundle(kept, device, graph_cache, threads)
 
 
@@ -223,6 +226,8 @@ def _is_current(kept: Path) -> bool:
     except BeamlessError:
         return False
     if manifest.builder != builder():
+        return False
+    if not all((kept / file).is_file() for file in manifest.files):
         return False
     ours = pretrained(manifest.model["hash"])
     theirs = manifest.corrector["hash"] if manifest.corrector else None

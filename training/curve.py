@@ -14,6 +14,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from beamless.inference.atomic import replaced_atomically
 from beamless.inference.counts import require_positive
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
@@ -75,8 +77,8 @@ def curve(
     if corrector and corrector.get("gate"):
         dial, settings = "doubt", sorted(doubts, reverse=True)
     names = ["greedy", *(["corrected"] if corrector else [])]
-    names += [f"{ahead}+{dial}{setting:g}" for setting in settings]
-    names += [f"{ahead}+{dial}{settings[-1]:g}+budget{budget}" for budget in budgets]
+    names += [f"{ahead}+{dial}{plain(setting)}" for setting in settings]
+    names += [f"{ahead}+{dial}{plain(settings[-1])}+budget{budget}" for budget in budgets]
     names += [f"beam{size}" for size in beams]
     evaluate(
         bundle,
@@ -90,6 +92,11 @@ def curve(
     points = points_of(report["methods"])
     write_csv(out / "curve.csv", Point, points)
     draw_curve(points, f"{report['model']}, {report['corpus']}", out / "curve.png")
+
+
+def plain(number: float) -> str:
+    """Write a number without an exponent, as names of methods have it."""
+    return np.format_float_positional(number, trim="-")
 
 
 def points_of(methods: Mapping[str, Mapping[str, Any]]) -> list[Point]:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -204,6 +206,24 @@ def test_a_bundle_that_other_code_has_built_is_built_again():
     file.write_text(json.dumps({**content, "builder": "an older one"}), encoding="utf-8")
     assert load_bundle(bundle.folder).hash == bundle.hash
     assert open_bundle("tiny.en").manifest.builder == builder() == content["builder"]
+
+
+def test_a_kept_bundle_that_lost_a_file_is_built_again():
+    (open_bundle("tiny.en").folder / "decoder.bin").unlink()
+    assert (open_bundle("tiny.en").folder / "decoder.bin").is_file()
+
+
+def test_two_processes_that_need_the_same_bundle_build_it_once(cache):
+    """The second one waits for the first."""
+    shutil.rmtree(open_bundle("tiny.en").folder)
+    program = "from beamless.models.bundle import open_bundle; open_bundle('tiny.en')"
+    made = [
+        subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = [process.communicate()[1] for process in made]
+    assert [process.returncode for process in made] == [0, 0], told
+    assert sum("building the bundle" in text for text in told) == 1
 
 
 def test_a_models_fast_bundle_is_kept_beside_the_exact_one():

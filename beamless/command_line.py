@@ -5,7 +5,8 @@ import os
 import re
 import sys
 from argparse import ArgumentError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from io import TextIOWrapper
@@ -19,6 +20,9 @@ from jsonargparse import ActionYesNo, ArgumentParser
 from beamless import __version__
 from beamless.help_format import PlainHelp
 from beamless.inference.errors import BeamlessError
+
+OF_TRAIN = ("torch", "transformers", "lightning", "datasets", "pyarrow", "jiwer", "matplotlib")
+"""Modules that the extra ``train`` installs."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("beamless.training.demo:demo", "the whole way once, on what is installed"),
@@ -215,7 +219,8 @@ def run(arguments: list[str]) -> int:
     for option, value in pairwise(rest):
         if option == "--config" and Path(value).exists() and not Path(value).is_file():
             raise BeamlessError(f"the --config {value} is no file")
-    function = load_command(command)
+    with told_what_to_install(command):
+        function = load_command(command)
     parser = build_parser(function, f"beamless {command}")
     try:
         options = parser.parse_args([with_underscores(argument) for argument in rest])
@@ -229,12 +234,29 @@ def run(arguments: list[str]) -> int:
     values.pop("config", None)
     require_values(function, values)
     try:
-        return int(function(**regroup(function, values)) or 0)
+        with told_what_to_install(command):
+            return int(function(**regroup(function, values)) or 0)
     except BrokenPipeError:
         raise
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         raise BeamlessError(f"{place}{error.strerror or error}; choose another place") from error
+
+
+@contextmanager
+def told_what_to_install(command: str) -> Iterator[None]:
+    """Name the extra where a module of ``train``, which most stages need, is not installed.
+
+    Raises:
+        BeamlessError: one is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in OF_TRAIN:
+            raise
+        raise BeamlessError(f'{command} needs {name}; run: pip install "beamless[train]"') from None
 
 
 def answer(arguments: list[str]) -> int:

@@ -43,6 +43,12 @@ def test_a_missing_argument_is_named():
     assert "corpus" in fails("collect")
 
 
+def test_a_stage_whose_extra_is_not_installed_names_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    told = fails("train", tmp_path / "traces", tmp_path / "corrector")
+    assert told == 'train needs torch; run: pip install "beamless[train]"'
+
+
 def test_a_model_of_no_kind_lists_the_short_names(tmp_path):
     assert "tiny.en" in fails("export", "no-such-model", tmp_path / "bundle")
 

@@ -13,7 +13,7 @@ from beamless.inference.sources import microphone as open_microphone
 from beamless.inference.streaming import StreamEvent
 from beamless.inference.streaming import stream as streamed
 from beamless.inference.transcribe import Transcriber
-from beamless.models.bundle import open_bundle
+from beamless.models.bundle import open_asked
 from beamless.models.precision import Profile
 from beamless.transcribe import load
 
@@ -52,7 +52,7 @@ def listen(
     microphone: str = "",
     two_columns: bool = False,
     loudspeaker: str = "",
-    precision: Profile = "fast",
+    precision: Profile | None = None,
 ) -> None:
     """Write down what is said into a microphone, while it is said; Ctrl-C ends it.
 
@@ -66,9 +66,9 @@ def listen(
         two_columns: hear what the loudspeaker plays too, and show both side by side with times.
         loudspeaker: the input that hears it, likewise; one that is called monitor, loopback or
             Stereo Mix by default.
-        precision: of a model that is given by its name: fast, or exact.
+        precision: of a model that is given by its name: fast, by default, or exact.
     """
-    bundle = open_bundle(model, device, precision=precision)
+    bundle = open_asked(model, device, precision)
     stop = threading.Event()
     sources = {SPEAKERS[0]: open_microphone(microphone, stop)}
     if two_columns:

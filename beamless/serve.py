@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.inference.server.options import ServerOptions
-from beamless.models.bundle import open_bundle
+from beamless.models.bundle import open_asked
 from beamless.models.precision import Profile
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def serve(
     voices: list[str] = [],  # noqa: B006
     methods: list[str] = [],  # noqa: B006
     device: str = "CPU",
-    precision: Profile = "fast",
+    precision: Profile | None = None,
     options: ServerOptions = ServerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Answer transcription requests as OpenAI's interface has them, and show a page to try it.
@@ -37,7 +37,7 @@ def serve(
         methods: what clients may choose from, the first by default: the bundle's own, greedy and
             beam5 without it.
         device: an OpenVINO device.
-        precision: of models that are given by their names: fast, or exact.
+        precision: of models that are given by their names: fast, by default, or exact.
         options: where to listen, whom to answer, and how much to take.
     """
     try:
@@ -60,7 +60,7 @@ def serve(
         check_name(name)
     listening = listen_at(options)
     speakers = speakers_of(voices)
-    bundles = {name: open_bundle(place, device, precision=precision) for name, place in named}
+    bundles = {name: open_asked(place, device, precision) for name, place in named}
     offer = Offer(listeners_of(bundles, methods), speakers)
     if options.host not in LOOPBACK and not options.api_key:
         terminal.print(

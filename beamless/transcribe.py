@@ -23,7 +23,7 @@ from beamless.inference.subtitles import Layout
 from beamless.inference.transcribe import Transcriber
 from beamless.inference.transcript import Segment, Transcript
 from beamless.inference.writers import output_paths, render, timestamp, write_transcript
-from beamless.models.bundle import open_bundle
+from beamless.models.bundle import open_asked
 from beamless.models.precision import Profile
 
 Format = Literal["txt", "srt", "vtt", "json", "tsv"]
@@ -39,12 +39,12 @@ def load(
     method: str | None = None,
     language: str | None = None,
     options: DecodingOptions = PLAIN,
-    precision: Profile = "fast",
+    precision: Profile | None = None,
 ) -> Transcriber:
     """Load a bundle's folder, or a model by any of its names, ready to transcribe.
 
-    ``precision`` is for a model's name: fast, or exact to decode token for token as the reference
-    does; a bundle says itself what it computes in.
+    ``precision`` is for a model's name: fast by default, or exact to decode token for token as the
+    reference does; a bundle says itself what it computes in.
 
     Raises:
         BeamlessError: the device or the method is none, which is said before anything is loaded; or
@@ -53,7 +53,7 @@ def load(
     require_device(device)
     if method is not None:
         require_method(method)
-    bundle = open_bundle(model, device, precision=precision)
+    bundle = open_asked(model, device, precision)
     return Transcriber(bundle, method=method, language=language, options=options)
 
 
@@ -69,7 +69,7 @@ def transcribe(
     line_length: int = 0,
     line_count: int = 0,
     inspect: Path | None = None,
-    precision: Profile = "fast",
+    precision: Profile | None = None,
     options: DecodingOptions = PLAIN,
 ) -> None:
     """Write down what recordings say.
@@ -88,7 +88,7 @@ def transcribe(
         inspect: a new folder for a picture and a table of each window: sound, attention, and the
             tokens of greedy, corrected and beam side by side.
         precision: of a model that is given by its name: fast (weights as int8, the encoder in what
-            the device likes best), or exact.
+            the device likes best), by default, or exact.
         options: how to decode.
     """
     terminal = console()

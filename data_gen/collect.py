@@ -124,6 +124,8 @@ def collect(
             raise BeamlessError(
                 f"none of the {len(utterances)} utterances of {corpus} gave a trace"
             )
+        if not shards:
+            console().print(f"{out} holds all of them already", markup=False)
         if made:
             count = sum(len(shard.utterances) for shard in shards)
             console().print(costs(made, count, time.perf_counter() - began), soft_wrap=True)

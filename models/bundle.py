@@ -219,6 +219,20 @@ def open_bundle(
     return load_bundle(kept, device, graph_cache, threads)
 
 
+def open_asked(name: str, device: str, asked: Profile | None) -> Bundle:
+    """Open a bundle for production: of a model's name the fast one, unless asked otherwise.
+
+    Raises:
+        BeamlessError: as ``open_bundle``; or a folder's bundle is not what is asked for.
+    """
+    bundle = open_bundle(name, device, precision=asked or "fast")
+    if asked and dict(bundle.manifest.precision) != dict(PROFILES[asked]):
+        raise BeamlessError(
+            f"{name} is a bundle with a precision of its own; name its model, or ask for none"
+        )
+    return bundle
+
+
 def _is_current(kept: Path) -> bool:
     """Tell whether a kept bundle is there, as this Beamless would build it, with its corrector."""
     try:

@@ -54,12 +54,13 @@ def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
                 low = LEAST_SHARE if gap["low"] is None else 100 * gap["low"]
                 high = MOST_SHARE if gap["high"] is None else 100 * gap["high"]
                 found.setdefault(name, []).append((corpus, 100 * gap["value"], low, high))
+    step = min(0.12, 0.8 / max(1, len(found)))  # between two methods, in places and in greys
     for number, (name, gaps) in enumerate(found.items()):
-        at = [list(parts).index(corpus) + 0.12 * number for corpus, *_ in gaps]
+        at = [list(parts).index(corpus) + step * number for corpus, *_ in gaps]
         values = np.array([bounds for _, *bounds in gaps])  # [corpora, 3]
         spread = np.abs(values[:, 1:] - values[:, :1]).T
         marker = MARKERS[number % len(MARKERS)]
-        axes.errorbar(at, values[:, 0], spread, fmt=marker, color=str(0.12 * number), label=name)
+        axes.errorbar(at, values[:, 0], spread, fmt=marker, color=str(step * number), label=name)
     axes.axhline(100, color="0.6", linestyle="--", linewidth=1)
     axes.axhline(0, color="0.6", linewidth=1)
     axes.set_xticks(range(len(parts)), list(parts), fontsize=7)

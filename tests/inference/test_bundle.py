@@ -15,7 +15,7 @@ from beamless.inference.corrected import Corrected
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.transcribe import Transcriber
-from beamless.models.bundle import builder, open_bundle, with_corrector, write_bundle
+from beamless.models.bundle import builder, open_asked, open_bundle, with_corrector, write_bundle
 from beamless.models.corrector import CorrectorConfig, untrained
 from beamless.models.parity_record import read_parity, require_parity, write_parity
 from beamless.models.pretrained import pretrained
@@ -239,6 +239,14 @@ def test_a_models_fast_bundle_is_kept_beside_the_exact_one():
 def test_a_bundles_own_folder_keeps_its_own_precision(tiny_bundle):
     opened = open_bundle(str(tiny_bundle.folder), precision="fast")
     assert opened.manifest.precision == tiny_bundle.manifest.precision
+
+
+def test_a_bundle_is_not_opened_as_what_it_is_not(tiny_bundle):
+    exact = str(tiny_bundle.folder)
+    assert open_asked(exact, "CPU", None).hash == open_asked(exact, "CPU", "exact").hash
+    with pytest.raises(BeamlessError, match="a precision of its own"):
+        open_asked(exact, "CPU", "fast")
+    assert open_asked("tiny.en", "CPU", None).manifest.precision["weights"] == "int8"
 
 
 @pytest.mark.parametrize("method", ["greedy", "corrected", "lookahead", "beam5"])

@@ -58,17 +58,8 @@ def corrector(
         check_match(checkpoint, each)
     plain = compile_model(decoder_graph(checkpoint, DEFAULT_CAPACITY), device, "f32", None, threads)
     table = Table("corrector", "family", title=f"{checkpoint.name} on {device}; f32, batch 1")
-    columns = (
-        "history",
-        "units",
-        "gate",
-        "ledger",
-        "parameters",
-        "MB (f16)",
-        "corrector µs",
-        "step µs",
-    )
-    for column in (*columns, "corrector µs", "step µs", "plain step µs"):
+    columns = ("history", "units", "with", "parameters", "MB (f16)", "corrector µs", "step µs")
+    for column in (*columns, "plain step µs"):
         table.add_column(column, justify="right")
     for folder, each in zip(folders, loaded, strict=True):
         graphs = graphs_of(checkpoint, each)
@@ -80,8 +71,7 @@ def corrector(
             config.family,
             str(config.history),
             str(config.units),
-            "yes" if config.gate else "no",
-            "yes" if config.ledger else "no",
+            " ".join(n for n in ("gate", "ledger") if getattr(config, n)) or "-",
             f"{each.parameters:,}",
             f"{each.parameters * 2 / 1e6:.1f}",
             f"{max(0.0, alone - idle):.0f}",

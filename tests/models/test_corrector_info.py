@@ -28,11 +28,13 @@ def test_a_corrector_stands_alone(tiny, family):
 
 def test_the_table_tells_a_correctors_size_and_price(tiny, tmp_path, capsys):
     folder = tmp_path / "small"
-    save_corrector(untrained(config_of("shift", tiny.hash, 384, 51864, units=16)), folder)
+    save_corrector(
+        untrained(config_of("shift", tiny.hash, 384, 51864, units=16, ledger=True)), folder
+    )
     corrector("info", [folder], model="tiny.en", runs=2)
     shown = capsys.readouterr().out
-    parameters = 2 * 768 + 16 * 768 + 16 + 384 * 16 + 384
-    assert "small" in shown
+    parameters = 2 * 768 + 16 * 769 + 16 + 384 * 16 + 384
+    assert "small" in shown and "ledger" in shown
     assert f"{parameters:,}" in shown
     assert "corrector µs" in shown
 

@@ -45,6 +45,7 @@ class Corrected:
         told = {"text_position": self._text_position, "spent": self._spent}
         asked = {port.any_name for port in compiled.inputs}
         extra |= {name: array for name, array in told.items() if name in asked}
+        self._has_ledger = "spent" in asked
         self.decoder = StaticDecoder(compiled, extra)
 
     def next(self, token: int, place: Place) -> Choice:
@@ -64,8 +65,9 @@ class Corrected:
         for name, bound in zip(self._bounds, allowed, strict=True):
             self._bounds[name][0] = bound
         self._text_position[0] = position - self._text_start
-        budget = self.options.budget or self.budget
-        self._spent[0] = (text < self._end).sum() / budget if budget else 0.0
+        if self._has_ledger:
+            budget = self.options.budget or self.budget
+            self._spent[0] = (text < self._end).sum() / budget if budget else 0.0
         known = min(len(self._history), position - self._text_start)
         self._history.fill(0)
         if known:

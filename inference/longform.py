@@ -22,14 +22,14 @@ from beamless.inference.decoder import CrossKV
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.languages import requested_language
 from beamless.inference.options import AudioContext, DecodingOptions
-from beamless.inference.overlap import (
-    border_between,
-    fitted_behind,
-    overlapping,
-    own_words,
-)
+from beamless.inference.overlap import border_between, overlapping, own_words
 from beamless.inference.prompt import previous_tokens, prompt_tokens, room_for_previous
-from beamless.inference.segments import Place, alternatives_of, segments_of
+from beamless.inference.segments import (
+    Place,
+    alternatives_of,
+    fitted_segments,
+    segments_of,
+)
 from beamless.inference.timestamps import TimedSlice, timed_slices
 from beamless.inference.transcript import Alternative, Segment
 from beamless.inference.vad import speech_spans
@@ -186,8 +186,8 @@ class LongForm:
             beam = self._decoder.static_decoder.batch > 1
             long = LONG_FOR_BEAM if beam else LONG
             options = replace(options, timestamps=window.seconds > long)
-        wanted = options
-        if window.own:
+        for_merge = window.own is not None and not options.word_times
+        if for_merge:
             options = replace(options, word_times=True)
         if encoded is None or encoded.audio_context != options.audio_context:
             encoded = self._encode(window)
@@ -209,8 +209,6 @@ class LongForm:
         if options.timestamps:
             slices = timed_slices(best.tokens, self._tokenizer.timestamp_begin)
         at = resumption(best, slices, window, options.vad)
-        if at is not None and window.first + at >= window.answers_for[1]:
-            at = None
         if at is None and best.finish_reason != "stop" and window.seconds >= 2 * LEAST_HALF:
             cut = quietest(window.samples)
             return [], [window.part(0, cut), window.part(cut)]
@@ -225,7 +223,7 @@ class LongForm:
             again = partial(self._decoder.decode, cross_kv, self.language, previous)
             others = self._readings(decoded, options, lambda plain: again(plain, budget))
             segments[0] = replace(segments[0], alternatives=others)
-        if not wanted.word_times:
+        if for_merge:
             segments = [replace(segment, words=()) for segment in segments]
         return segments, rest
 
@@ -285,7 +283,7 @@ class LongForm:
         after = self._border
         self._border = border_between(found, border, overlap / 2, after)
         found = own_words(found, after, self._border, self._tokenizer, self.language)
-        return fitted_behind(found, self._end, end) if found and end > self._end else []
+        return fitted_segments(found, self._end, end) if found and end > self._end else []
 
     def _language(self, options: DecodingOptions, listen: Callable[[], dict[str, float]]) -> str:
         """Return the language asked for, or the one that the windows so far are likeliest in.
@@ -321,13 +319,15 @@ def resumption(
     """Return the sample of a window from which on it is to be decoded anew, if it is.
 
     That is at the last time that was written, where the decoder was cut short by its capacity or
-    by the window's budget, or ended though there is speech behind.
+    by the window's budget, or ended though there is speech behind. What another window answers
+    for is not gone on with.
     """
     closed = [piece.end for piece in slices if piece.end is not None]
     if not closed:
         return None
     at = round(closed[-1] * SAMPLE_RATE)
-    if not LEAST_ADVANCE * SAMPLE_RATE <= at < len(window.samples):
+    stop = min(len(window.samples), window.answers_for[1] - window.first)
+    if not LEAST_ADVANCE * SAMPLE_RATE <= at < stop:
         return None
     if hypothesis.finish_reason != "stop":
         return at

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beamless.inference.intervals import fitted
 from beamless.inference.tokenizer import Tokenizer
 from beamless.inference.transcript import Segment
 from beamless.inference.word_times import trimmed, words_of
@@ -111,20 +110,4 @@ def own_words(
                 words=tuple(words),
             )
         )
-    return found
-
-
-def fitted_behind(segments: Sequence[Segment], low: float, high: float) -> list[Segment]:
-    """Move words between ``low`` and ``high`` s where they are not; segments go with them."""
-    spans = [(each.start, each.end) for s in segments for each in s.words or (s,)]
-    placed = iter(fitted(spans, low, high))
-    found = []
-    for segment in segments:
-        times = [next(placed) for _ in segment.words or (segment,)]
-        words = [
-            replace(word, start=start, end=end)
-            for word, (start, end) in zip(segment.words, times, strict=False)
-        ]
-        start, end = times[0][0], times[-1][1]
-        found.append(replace(segment, start=start, end=end, words=tuple(words)))
     return found

@@ -141,16 +141,23 @@ def _with_words(
                 for word, step in zip(group, begins, strict=True)
             ]
         words.append(group)
-    intervals = [(word.start, word.end) for group in words for word in group]
-    placed = iter(fitted(intervals, place.start, place.end))
+    found = [replace(s, words=tuple(group)) for s, group in zip(segments, words, strict=True)]
+    return fitted_segments(found, place.start, place.end)
+
+
+def fitted_segments(segments: Sequence[Segment], low: float, high: float) -> list[Segment]:
+    """Move words between ``low`` and ``high`` s where they are not; segments go with them."""
+    spans = [(each.start, each.end) for s in segments for each in s.words or (s,)]
+    placed = iter(fitted(spans, low, high))
     found = []
-    for segment, group in zip(segments, words, strict=True):
-        timed = [
+    for segment in segments:
+        times = [next(placed) for _ in segment.words or (segment,)]
+        words = [
             replace(word, start=start, end=end)
-            for word, (start, end) in ((word, next(placed)) for word in group)
+            for word, (start, end) in zip(segment.words, times, strict=False)
         ]
-        start, end = timed[0].start, timed[-1].end
-        found.append(replace(segment, start=start, end=end, words=tuple(timed)))
+        start, end = times[0][0], times[-1][1]
+        found.append(replace(segment, start=start, end=end, words=tuple(words)))
     return found
 
 

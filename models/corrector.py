@@ -157,11 +157,16 @@ def check_config(config: CorrectorConfig) -> None:
             raise BeamlessError(f"a {family} corrector has no {name}; {owner} has")
 
 
+def inputs_of(config: CorrectorConfig) -> int:
+    """Return how many numbers a corrector sees of a step: states, and with a ledger one more."""
+    return (config.history + 1) * config.width + config.ledger
+
+
 def shapes_of(config: CorrectorConfig) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a corrector's arrays by name."""
-    inputs, units, width = (config.history + 1) * config.width, config.units, config.width
-    shapes: dict[str, tuple[int, ...]] = {"norm.weight": (inputs,), "norm.bias": (inputs,)}
-    inputs += config.ledger
+    states, inputs = (config.history + 1) * config.width, inputs_of(config)
+    units, width = config.units, config.width
+    shapes: dict[str, tuple[int, ...]] = {"norm.weight": (states,), "norm.bias": (states,)}
     if config.family == "rerank":
         shapes |= {
             "state.weight": (units, inputs),

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,7 @@ from beamless.inference.counts import require_positive
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.models.bundle import open_bundle
 from beamless.training.csv_rows import write_csv
-from beamless.training.evaluate import evaluate
+from beamless.training.evaluate import evaluate_bundle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,9 +69,12 @@ def curve(
         limit: only so many utterances of each corpus.
         audio_context: short or full.
     """
-    for margin, doubt in zip_longest(margins, doubts, fillvalue=1.0):
-        require_positive(margin=margin, doubt=doubt)
-    corrector = open_bundle(bundle).manifest.corrector if ahead == "lookahead" else None
+    for margin in margins:
+        require_positive(margin=margin)
+    for doubt in doubts:
+        require_positive(doubt=doubt)
+    opened = open_bundle(bundle)
+    corrector = opened.manifest.corrector if ahead == "lookahead" else None
     dial, settings = "margin", sorted(margins)
     if corrector and corrector.get("gate"):
         dial, settings = "doubt", sorted(doubts, reverse=True)
@@ -80,12 +82,14 @@ def curve(
     names += [f"{ahead}+{dial}{plain(setting)}" for setting in settings]
     names += [f"{ahead}+{dial}{plain(settings[-1])}+budget{budget}" for budget in budgets]
     names += [f"beam{size}" for size in beams]
-    evaluate(
-        bundle,
+    evaluate_bundle(
+        opened,
         corpora,
         methods=[*dict.fromkeys(names)],
         limit=limit,
+        language="en",
         audio_context=audio_context,
+        datastore=[],
         out=out,
     )
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))

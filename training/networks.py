@@ -19,6 +19,7 @@ from beamless.models.corrector import (
     NAMED_SCORES,
     Corrector,
     CorrectorConfig,
+    inputs_of,
     untrained,
 )
 from beamless.models.corrector_graphs import LEAST_LOGPROB, LEAST_ODDS, LOGITS, NATS
@@ -232,11 +233,6 @@ def to_corrector(network: Network, provenance: Mapping[str, Any]) -> Corrector:
     """Take the arrays of a trained network, with where they come from."""
     arrays = {name: t.detach().cpu().numpy().copy() for name, t in network.state_dict().items()}
     return Corrector(replace(network.config, provenance=dict(provenance)), arrays)
-
-
-def inputs_of(config: CorrectorConfig) -> int:
-    """Return how many numbers a corrector sees of a step."""
-    return (config.history + 1) * config.width + config.ledger
 
 
 def _layer(

@@ -1,17 +1,18 @@
 """Selective look-ahead: where the two best tokens are close, try both a few steps and keep one.
 
 It needs no beam: both branches run one after the other in the same static cache of batch one, the
-second over the slots of the first. Beside it: ``greedy.py``, which never looks, and ``beam.py``,
-which always does.
+second over the slots of the first. The first is what greedy would write, so that its steps are
+spent anyway; the second stops where it can no longer win. Beside it: ``greedy.py``, which never
+looks, and ``beam.py``, which always does.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beamless.inference.budget import is_spent, without_repeats
-from beamless.inference.decoder import CrossKV, Passage
+from beamless.inference.decoder import CrossKV
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
-from beamless.inference.hypothesis import FinishReason, Hypothesis, Others
+from beamless.inference.hypothesis import FinishReason, Hypothesis
 from beamless.inference.repeats import cycles
 
 
@@ -34,20 +35,12 @@ class LookaheadOptions:
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A try: its tokens, the choice behind each of them, and what it left in the decoder.
+class Taken:
+    """A token, and the choice that it was one of the two best of."""
 
-    Attributes:
-        tokens: the first one was in question; the end token, if there, is the last.
-        logprobs: of each token.
-        choices: what came after each token; one less where the last token is the end.
-        passage: the decoder's slots.
-    """
-
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    choices: tuple[Choice, ...]
-    passage: Passage
+    token: int
+    logprob: float
+    choice: Choice
 
 
 def lookahead(
@@ -76,48 +69,31 @@ def lookahead(
     decoder = chooser.decoder
     room = room_for_text(decoder.capacity, prompt)
     choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
+    path, budget = [first_of(choice)], options.budget
     tokens: list[int] = []
-    logprobs: list[float] = []
-    others: list[Others] = []
-    budget = options.budget
     while True:
-        depth = min(options.depth, room - len(tokens))
-        if in_question(choice, options) and budget >= depth > 1:
-            at = decoder.position
-            before = decoder.steps
-            second = explore(chooser, choice.runner_up, choice.runner_up_logprob, end, depth)
-            decoder.rewind(at)
-            first = explore(chooser, choice.token, choice.logprob, end, depth)
-            won = better(first, second, tokens, logprobs)
-            kept = until_next_question(won, options)
-            if won is second:
-                decoder.put_back(second.passage)
-            decoder.rewind(min(decoder.position, at + kept))
-            budget -= decoder.steps - before - kept
-            tokens += won.tokens[:kept]
-            logprobs += won.logprobs[:kept]
-            others += [made.others for made in (choice, *won.choices)][:kept]
-            if tokens[-1] != end:
-                choice = won.choices[kept - 1]
-        else:
-            tokens.append(choice.token)
-            logprobs.append(choice.logprob)
-            others.append(choice.others)
-            if choice.token != end and len(tokens) < room:
-                choice = chooser.next(choice.token, "text")
+        settled = len(tokens)
+        depth = min(options.depth, room - settled)
+        if in_question(path[settled].choice, options) and budget >= depth > 1:
+            extend(chooser, path, settled + depth, end)
+            path, wasted = compare(chooser, path, settled, end, depth)
+            budget -= wasted
+        tokens.append(path[settled].token)
         spent = is_spent(tokens, end, chooser.options.budget)
-        if tokens[-1] == end or len(tokens) >= room or spent:
+        if tokens[-1] == end or len(tokens) == room or spent:
             break
-    finish_reason: FinishReason = "length" if len(tokens) >= room else "budget"
+        extend(chooser, path, len(tokens) + 1, end)
+    finish_reason: FinishReason = "length" if len(tokens) == room else "budget"
     if tokens[-1] == end:
         finish_reason = "stop"
+    path = path[: len(tokens)]
     found = Hypothesis(
         tokens=tuple(token for token in tokens if token != end),
-        logprobs=tuple(logprobs),
+        logprobs=tuple(taken.logprob for taken in path),
         finish_reason=finish_reason,
         no_speech_prob=no_speech_prob,
         steps=decoder.steps,
-        others=tuple(others) if chooser.options.others else (),
+        others=tuple(t.choice.others for t in path) if chooser.options.others else (),
     )
     return without_repeats(found)
 
@@ -129,40 +105,66 @@ def in_question(choice: Choice, options: LookaheadOptions) -> bool:
     return choice.logprob - choice.runner_up_logprob < options.margin
 
 
-def explore(chooser: Chooser, token: int, logprob: float, end: int, depth: int) -> Branch:
-    """Try a token: feed it, and greedily what follows, until ``depth`` tokens or the end token."""
-    start = chooser.decoder.position
-    tokens, logprobs, choices = [token], [logprob], []
-    while tokens[-1] != end:
-        choice = chooser.next(tokens[-1], "text")
-        choices.append(choice)
-        if len(tokens) == depth:
-            break
-        tokens.append(choice.token)
-        logprobs.append(choice.logprob)
-    passage = chooser.decoder.keep(start)
-    return Branch(tuple(tokens), tuple(logprobs), tuple(choices), passage)
+def first_of(choice: Choice) -> Taken:
+    """Take the best token."""
+    return Taken(choice.token, choice.logprob, choice)
 
 
-def better(
-    first: Branch, second: Branch, tokens: Sequence[int], logprobs: Sequence[float]
-) -> Branch:
-    """Return the branch to keep, behind the tokens so far; the first one where they tie."""
-    cycling = [cycles((*tokens, *branch.tokens)) for branch in (first, second)]
+def second_of(choice: Choice) -> Taken:
+    """Take the second best token."""
+    return Taken(choice.runner_up, choice.runner_up_logprob, choice)
+
+
+def extend(chooser: Chooser, path: list[Taken], length: int, end: int) -> None:
+    """Go on greedily until a path has so many tokens, or ends.
+
+    All of its tokens but the last have been fed; the decoder stands where that one goes.
+    """
+    while len(path) < length and path[-1].token != end:
+        path.append(first_of(chooser.next(path[-1].token, "text")))
+
+
+def compare(
+    chooser: Chooser, path: list[Taken], settled: int, end: int, depth: int
+) -> tuple[list[Taken], int]:
+    """Try the second best token behind the first ``settled`` of a path, which has ``depth`` more.
+
+    The second branch stops where nothing that may follow could make it the better one.
+
+    Returns:
+        The better path, with the decoder at its end, and the steps that the other one took.
+    """
+    decoder = chooser.decoder
+    ends_at = decoder.position
+    begins_at = ends_at - (len(path) - 1 - settled)
+    rival = [*path[:settled], second_of(path[settled].choice)]
+    passage = decoder.keep(begins_at)
+    decoder.rewind(begins_at)
+    length = settled + depth
+    while len(rival) < length and rival[-1].token != end and may_win(rival, path, length):
+        extend(chooser, rival, len(rival) + 1, end)
+    if is_better(rival, path):
+        return rival, ends_at - begins_at
+    wasted = decoder.position - begins_at
+    decoder.put_back(passage)
+    return path, wasted
+
+
+def is_better(rival: Sequence[Taken], path: Sequence[Taken]) -> bool:
+    """Tell whether to leave a path for a rival; where they tie it stays."""
+    cycling = [cycles([taken.token for taken in way]) for way in (rival, path)]
     if cycling[0] != cycling[1]:
-        return second if cycling[0] else first
-    return second if mean(second, logprobs) > mean(first, logprobs) else first
+        return cycling[1]
+    return total_of(rival) / len(rival) > total_of(path) / len(path)
 
 
-def mean(branch: Branch, logprobs: Sequence[float]) -> float:
-    """Return the mean log-probability of a hypothesis: what it was so far, and a branch."""
-    total = sum(logprobs) + sum(branch.logprobs)
-    return total / (len(logprobs) + len(branch.logprobs))
+def may_win(rival: Sequence[Taken], path: Sequence[Taken], length: int) -> bool:
+    """Tell whether a rival could be better at ``length`` tokens: if the others cost nothing."""
+    if cycles([taken.token for taken in path]):
+        return True
+    return total_of(rival) / length > total_of(path) / len(path)
 
 
-def until_next_question(branch: Branch, options: LookaheadOptions) -> int:
-    """Return how many tokens of a branch to keep: up to the first choice that is in question."""
-    for index, choice in enumerate(branch.choices[: len(branch.tokens) - 1]):
-        if in_question(choice, options):
-            return index + 1
-    return len(branch.tokens)
+def total_of(path: Sequence[Taken]) -> float:
+    """Return a path's log-probability."""
+    return sum(taken.logprob for taken in path)

@@ -15,6 +15,10 @@ VOCABULARY, CAPACITY = 6, 14
 windows = st.integers(0, 10_000)
 
 
+def mean(logprobs):
+    return sum(logprobs) / len(logprobs)
+
+
 def decode(window, **options):
     chooser = Greedy(ToyBundle(VOCABULARY, CAPACITY))
     return lookahead(chooser, window, PROMPT, END, LookaheadOptions(**options))
@@ -68,6 +72,26 @@ def test_the_budget_bounds_the_extra_steps(seed, budget):
     ahead = decode(window, margin=3.0, depth=depth, budget=budget)
     fed = len(PROMPT) + len(ahead.tokens)
     assert ahead.steps - fed <= budget + depth
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=windows, margin=st.floats(0.1, 20), depth=st.integers(2, 5))
+def test_a_branch_that_wins_is_better_than_what_greedy_would_have_written(seed, margin, depth):
+    """Looking at the first step alone: no other question follows, as the budget is used up."""
+    window = toy_window(VOCABULARY, seed)
+    ahead = decode(window, margin=margin, depth=depth, budget=depth)
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    if ahead.tokens[:1] != plain.tokens[:1] and not cycles(plain.tokens[:depth]):
+        assert mean(ahead.logprobs[:depth]) > mean(plain.logprobs[:depth])
+
+
+def test_what_greedy_would_write_is_computed_once_however_often_it_is_in_question():
+    """Every step is in question, and no second branch can win."""
+    window = scripted(VOCABULARY, 2, 3, 4, 5, END)
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    ahead = decode(window, margin=100.0, depth=5)
+    assert ahead.tokens == plain.tokens
+    assert ahead.steps == plain.steps
 
 
 def test_a_likely_token_with_a_poor_future_loses_to_the_runner_up():

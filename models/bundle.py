@@ -61,7 +61,8 @@ def write_bundle(
     precision = {**EXACT, **(precision or {})}
     _check(checkpoint, folder, corrector, capacity)
     tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
-    graphs = _graphs(checkpoint, corrector, capacity, tokenizer)
+    int8 = precision["weights"] == "int8"
+    graphs = _graphs(checkpoint, corrector, capacity, tokenizer, int8)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name,
@@ -70,11 +71,11 @@ def write_bundle(
         partial = Path(name) / "bundle"
         partial.mkdir()
         for stem, graph in graphs.items():
-            if precision["weights"] == "int8" and stem != "encoder":
-                round_matrices(graph, checkpoint)
+            if int8 and stem != "encoder":
+                round_matrices(graph, checkpoint, corrector)
             file = partial / f"{stem}.xml"
             ov.save_model(graph, file, precision["weights"] != "f32")
-            if stem == "corrected":
+            if stem == "corrected" and not int8:
                 _round_projection_in(file)
         write_text_atomically(partial / "tokenizer.json", checkpoint.tokenizer_json)
         files = {file.name: file_hash(file) for file in sorted(partial.iterdir())}
@@ -92,7 +93,11 @@ def _round_projection_in(file: Path) -> None:
 
 
 def _graphs(
-    checkpoint: Checkpoint, corrector: Corrector | None, capacity: int, tokenizer: Tokenizer
+    checkpoint: Checkpoint,
+    corrector: Corrector | None,
+    capacity: int,
+    tokenizer: Tokenizer,
+    int8: bool,
 ) -> dict[str, ov.Model]:
     try:
         graphs = {
@@ -101,7 +106,7 @@ def _graphs(
         }
         if corrector is not None:
             special = special_of(tokenizer)
-            graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, *special)
+            graphs["corrected"] = corrected_graph(checkpoint, corrector, capacity, *special, int8)
     except KeyError as error:
         raise BeamlessError(
             f"the weights of {checkpoint.name} lack {error}; fetch them again"
@@ -177,10 +182,12 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
     """
     capacity = bundle.manifest.capacity
     check_match(checkpoint, corrector)
-    graph = corrected_graph(checkpoint, corrector, capacity, *special_of(bundle.tokenizer))
-    if bundle.manifest.precision["weights"] == "int8":
-        round_matrices(graph, checkpoint)
-    round_projection(graph)
+    int8 = bundle.manifest.precision["weights"] == "int8"
+    graph = corrected_graph(checkpoint, corrector, capacity, *special_of(bundle.tokenizer), int8)
+    if int8:
+        round_matrices(graph, checkpoint, corrector)
+    else:
+        round_projection(graph)
     manifest = replace(bundle.manifest, corrector=_about(corrector))
     return bundle.with_graph("corrected", graph, manifest)
 

@@ -15,7 +15,7 @@ from beamless.models.corrector_graphs import (
     scores_of,
     seen,
 )
-from beamless.models.graphs import decoder_body, graph_input, graph_output
+from beamless.models.graphs import decoder_body, graph_input, graph_output, project
 from beamless.models.projection import rough_logits, with_exact_best
 from beamless.models.whisper import Checkpoint
 
@@ -30,11 +30,13 @@ def corrected_graph(
     end: int,
     no_speech: int,
     no_timestamps: int,
+    int8: bool = False,
 ) -> ov.Model:
     """Build ``corrected.xml``.
 
     ``end``, ``no_speech`` and ``no_timestamps`` are the ids of these tokens, as ``special_of``
-    gives them; no token from ``end`` on is text.
+    gives them; no token from ``end`` on is text. With ``int8`` the graph is one whose matrices
+    ``int8.round_matrices`` will round, all of them: then no logit is computed twice.
 
     Inputs: those of the step (``graphs.decoder_graph``); ``first`` [1], 1 where the token to
     come opens the text; ``strength`` [1], 1 to correct and 0 to decode greedily; ``history``
@@ -47,7 +49,7 @@ def corrected_graph(
     [1]; ``hidden`` [1, 1, d], as the decoder gave it; the step's present keys and values and
     alignment; and, where the corrector has a gate, ``doubt`` [1], the probability that the
     corrected choice is wrong. The full logits never leave the graph, and most of them are rounded
-    once ``projection.round_projection`` has been at it.
+    once ``projection.round_projection`` or ``int8.round_matrices`` has been at it.
     """
     inputs, hidden, others = decoder_body(checkpoint, capacity)
     vocabulary = checkpoint.sizes.vocabulary
@@ -63,21 +65,26 @@ def corrected_graph(
         added = op.multiply(strength, down_of(corrector, layer))
     if config.family == "shift":
         moved = op.add(hidden, added)
-    logits = rough = rough_logits(checkpoint, moved, end)
+    if int8:
+        logits = op.reshape(project(checkpoint, moved), _ints([vocabulary]), special_zero=False)
+    else:
+        logits = rough = rough_logits(checkpoint, moved, end)
     if config.family == "dense":
         logits = op.add(logits, op.reshape(added, np.array([vocabulary]), special_zero=False))
-    no_speech_logit = op.gather(logits, _ints([no_speech]), op.constant(np.int32(0)))
-    no_speech_prob = op.exp(op.subtract(no_speech_logit, _log_sum_exp(logits)))
-
+    unruled = logits
     always = _bias(vocabulary, checkpoint.suppress_tokens)
     begin = _bias(vocabulary, checkpoint.begin_suppress_tokens)
     logits = op.add(logits, op.add(always, op.multiply(begin, first)))
     logits, rules = _allowed_by_times(logits, no_timestamps, vocabulary)
-    logits = with_exact_best(checkpoint, moved, rough, logits)
-    logits = _times_prevail(logits, rules[0], no_timestamps, vocabulary)
+    if not int8:
+        logits = with_exact_best(checkpoint, moved, rough, logits)
+    highest = op.reduce_max(logits, _ints([0]), keep_dims=True)
+    logits, total = _times_prevail(logits, highest, rules[0], no_timestamps)
+    no_speech_logit = op.gather(unruled, _ints([no_speech]), op.constant(np.int32(0)))
+    everything = op.add(highest, op.log(_sum(_odds(unruled, highest))))
+    no_speech_prob = op.exp(op.subtract(no_speech_logit, everything))
     k = op.constant(np.int32(config.candidates or TOP_K))
     top = op.topk(logits, k, 0, "max", "value", index_element_type="i32")
-    total = _log_sum_exp(logits)
     tokens, logprobs = top.output(1), op.subtract(top.output(0), total)
     if config.family == "rerank":
         rules.append(graph_input([1], np.float32, "text_position"))
@@ -157,20 +164,29 @@ def _allowed_by_times(
 
 
 def _times_prevail(
-    logits: ov.Node, switch: ov.Node, no_timestamps: int, vocabulary: int
-) -> ov.Node:
+    logits: ov.Node, highest: ov.Node, switch: ov.Node, no_timestamps: int
+) -> tuple[ov.Node, ov.Node]:
     """Allow nothing but times where these together are likelier than any other token.
 
-    Only where ``switch`` [1] is 1, as times are wanted.
+    Only where ``switch`` [1] is 1, as times are wanted. Where a time is the likeliest token they
+    are, so that the ``highest`` logit [1] is all they need to be compared with.
+
+    Returns:
+        The logits [V], and the log-sum-exp [1] of those that are allowed.
     """
-    count = no_timestamps + 1
-    parts = op.variadic_split(logits, op.constant(np.int32(0)), _ints([count, vocabulary - count]))
-    likeliest_text = op.reduce_max(parts.output(0), _ints([0]), keep_dims=True)
-    prevails = op.greater(_log_sum_exp(parts.output(1)), likeliest_text)
-    prevails = op.logical_and(prevails, op.greater(switch, op.constant(np.float32(0.5))))
+    vocabulary, count = logits.get_output_shape(0)[0], no_timestamps + 1
+    odds = _odds(logits, highest)
+    parts = op.variadic_split(odds, op.constant(np.int32(0)), _ints([count, vocabulary - count]))
+    others, times = _sum(parts.output(0)), _sum(parts.output(1))
+    prevail = op.logical_and(
+        op.greater_equal(times, op.constant(np.float32(1))),
+        op.greater(switch, op.constant(np.float32(0.5))),
+    )
+    others = op.select(prevail, op.constant(np.float32(0)), others)
     is_text = op.constant(np.arange(vocabulary) < count)
     never = op.constant(np.float32(SUPPRESSED))
-    return op.select(op.logical_and(is_text, prevails), never, logits)
+    logits = op.select(op.logical_and(is_text, prevail), never, logits)
+    return logits, op.add(highest, op.log(op.add(times, others)))
 
 
 def _bias(vocabulary: int, tokens: tuple[int, ...]) -> ov.Node:
@@ -179,12 +195,14 @@ def _bias(vocabulary: int, tokens: tuple[int, ...]) -> ov.Node:
     return op.constant(bias)
 
 
-def _log_sum_exp(logits: ov.Node | ov.Output) -> ov.Node:
-    """[V] → [1]."""
-    axis = _ints([0])
-    highest = op.reduce_max(logits, axis, keep_dims=True)
-    total = op.reduce_sum(op.exp(op.subtract(logits, highest)), axis, keep_dims=True)
-    return op.add(highest, op.log(total))
+def _odds(logits: ov.Node, highest: ov.Node) -> ov.Node:
+    """Return how likely each token is beside that of the ``highest`` logit [1]: [V]."""
+    return op.exp(op.subtract(logits, highest))
+
+
+def _sum(x: ov.Node | ov.Output) -> ov.Node:
+    """[n] → [1]."""
+    return op.reduce_sum(x, _ints([0]), keep_dims=True)
 
 
 def _ints(values: list[int]) -> ov.Node:

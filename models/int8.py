@@ -1,4 +1,4 @@
-"""The decoder's matrices as int8, a scale for each row: a step reads a quarter of the bytes.
+"""A step's matrices as int8, a scale for each row: it reads a quarter of the bytes.
 
 A step of batch one spends its time reading weights, so that smaller ones make it faster; the
 encoder, which computes more than it reads, keeps its own. The device multiplies back to floats.
@@ -13,6 +13,7 @@ import openvino as ov
 from openvino import Node
 from openvino import opset13 as op
 
+from beamless.models.corrector import Corrector
 from beamless.models.whisper import Checkpoint
 
 EMBEDDING = "model.decoder.embed_tokens.weight"
@@ -21,6 +22,9 @@ _MATRIX = re.compile(
     r"(self_attn\.[qkv]_proj|encoder_attn\.q_proj|\w+_attn\.out_proj|fc[12]))\.weight"
 )
 LARGEST = 127
+WORTH_IT = 1 << 16
+"""Numbers of a corrector's matrix from which on it is rounded: those of its last, single rows cost
+nothing to read, and a gate is calibrated with them as they are."""
 
 
 def rounded(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -44,13 +48,14 @@ def rounded_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, arrays=arrays)
 
 
-def round_matrices(graph: ov.Model, checkpoint: Checkpoint) -> None:
-    """Let a step graph hold the decoder's matrices as int8; a corrector's stay as they are."""
-    known = {
-        _digest(array): rounded(array.astype(np.float32))
-        for name, array in checkpoint.arrays.items()
-        if _MATRIX.fullmatch(name)
-    }
+def round_matrices(
+    graph: ov.Model, checkpoint: Checkpoint, corrector: Corrector | None = None
+) -> None:
+    """Let a step graph hold the decoder's matrices as int8, and a corrector's large ones."""
+    matrices = [array for name, array in checkpoint.arrays.items() if _MATRIX.fullmatch(name)]
+    if corrector is not None:
+        matrices += [a for a in corrector.arrays.values() if a.ndim == 2 and a.size >= WORTH_IT]
+    known = {_digest(matrix): rounded(matrix.astype(np.float32)) for matrix in matrices}
     shared: dict[str, tuple[Node, Node]] = {}
     for node in graph.get_ordered_ops():
         at = {"MatMul": 1, "Gather": 0}.get(node.get_type_name())

@@ -2,11 +2,13 @@
 
 import numpy as np
 import openvino as ov
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from beamless.inference.bundle import load_bundle
+from beamless.inference.corrected import Corrected
 from beamless.inference.decoder import StaticDecoder
 from beamless.inference.greedy import Greedy, greedy
 from beamless.models.bundle import write_bundle
@@ -49,16 +51,29 @@ def test_the_step_is_that_of_the_rounded_model_and_of_no_other(tiny, tiny_window
     assert (tmp_path / "int8.bin").stat().st_size < 31e6
 
 
-def test_a_correctors_own_matrices_are_not_rounded(tiny):
-    def matrices(graph):
-        constants = [op for op in graph.get_ops() if op.get_type_name() == "Constant"]
-        return [c for c in constants if c.get_element_type() == ov.Type.i8]
+def test_a_correctors_large_matrices_are_rounded_and_its_gate_is_not(tiny):
+    config = CorrectorConfig("shift", tiny.hash, tiny.sizes.width, gate=True)
+    corrector = untrained(config)
+    graph = corrected_graph(tiny, corrector, 16, 50256, 50361, 50362, int8=True)
+    round_matrices(graph, tiny, corrector)
+    constants = [op for op in graph.get_ops() if op.get_type_name() == "Constant"]
+    shapes = [tuple(c.shape) for c in constants if c.get_element_type() == ov.Type.i8]
+    assert len(shapes) == 4 * 8 + 1 + 2
+    assert shapes.count(tiny.arrays[EMBEDDING].shape) == 1
+    assert all(corrector.arrays[f"{name}.weight"].shape in shapes for name in ("up", "down"))
+    assert corrector.arrays["doubt.weight"].shape not in shapes
 
-    config = CorrectorConfig("shift", tiny.hash, tiny.sizes.width)
-    graph = corrected_graph(tiny, untrained(config), 16, 50256, 50361, 50362)
-    round_matrices(graph, tiny)
-    assert len(matrices(graph)) == 4 * 8 + 1
-    assert sum(tuple(c.shape) == tiny.arrays[EMBEDDING].shape for c in matrices(graph)) == 1
+
+def test_rounded_an_untrained_corrector_changes_nothing(tiny, tiny_window, tmp_path):
+    """Token for token, and the log-probabilities beside them."""
+    corrector = untrained(CorrectorConfig("shift", tiny.hash, tiny.sizes.width))
+    write_bundle(tiny, tmp_path / "bundle", corrector, precision={"weights": "int8"})
+    bundle = load_bundle(tmp_path / "bundle")
+    rule = (tiny_window, bundle.tokenizer.prompt(), bundle.tokenizer.end)
+    plain, corrected = (greedy(chooser(bundle), *rule) for chooser in (Greedy, Corrected))
+    assert corrected.tokens == plain.tokens
+    np.testing.assert_allclose(corrected.logprobs, plain.logprobs, atol=1e-3)
+    assert corrected.no_speech_prob == pytest.approx(plain.no_speech_prob, abs=1e-4)
 
 
 def test_a_bundle_with_int8_weights_hears_the_same(tiny, tiny_bundle, tiny_window, tmp_path):

@@ -155,7 +155,7 @@ class Collector:
                 pool = [*nbest, *taught] if recipe.best_teacher else nbest
                 with self._spending("labels"):
                     best = best_of(pool, utterance.text, tokenizer, recipe.language, penalty)
-                found["best"] = [self._of(best)]
+                found["best"] = [self._of(best) if best else Target((tokenizer.end,), None)]
         if "teacher" in kinds and taught:
             found["teacher"] = [self._of(taught[0])]
         if "reference" in kinds:

@@ -23,11 +23,14 @@ def best_of(
     tokenizer: Tokenizer,
     language: str,
     length_penalty: float,
-) -> Hypothesis:
+) -> Hypothesis | None:
     """Return the hypothesis with the fewest word errors against the reference, ties by score.
 
-    It keeps Whisper's own casing, punctuation and tokens, where the reference text does not.
+    It keeps Whisper's own casing, punctuation and tokens, where the reference text does not. None,
+    no text at all, where the reference has no words: a beam of noise may hold nothing but words.
     """
+    if not normalize(reference, language):
+        return None
 
     def order(hypothesis: Hypothesis) -> tuple[int, float]:
         errors = errors_of(hypothesis.tokens, reference, tokenizer, language)

@@ -28,7 +28,7 @@ class LookaheadOptions:
         budget: extra decoder steps that a window may spend.
     """
 
-    margin: float = 0.6
+    margin: float = 1.0
     doubt: float = 0.3
     depth: int = 4
     budget: int = 64

@@ -86,6 +86,15 @@ def test_a_list_holds_the_beams_hypotheses_best_first_with_the_errors_of_each(
     assert best == min(texts, key=lambda text: text[1])
 
 
+def test_the_best_text_of_a_recording_without_words_has_none_whatever_the_beam_heard(
+    model, tiny_bundle, speech, corpora, tmp_path
+):
+    corpus = said(tmp_path / "corpus", corpora, {"noise": (speech[:24000], " (noise) ")})
+    collect(corpus, tmp_path / "traces", model=model, targets=["beam", "best"], beam_size=2)
+    assert texts_and_errors(tmp_path / "traces", "beam", tiny_bundle)[0][1] > 0
+    assert texts_and_errors(tmp_path / "traces", "best", tiny_bundle) == [("", 0)]
+
+
 def texts_and_errors(traces, target, bundle):
     """Each trace's text and its word errors, in order."""
     steps = read_steps(traces, [target])

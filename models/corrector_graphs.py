@@ -4,33 +4,18 @@ Symbols are those of ``corrector.py``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
-from openvino import Node, Output
+from openvino import Node
 from openvino import opset13 as op
 
+from beamless.models.choice import Likeliest
 from beamless.models.corrector import Corrector
 
 LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e9 here and minus infinity in torch
 LEAST_ODDS = 1e-6
 NATS = 4.0  # log-probabilities and margins are divided by it, so that scores are about 1
 LOGITS = 16.0  # and so are raw logits and their log-sum-exp
-
-
-@dataclass(frozen=True)
-class Likeliest:
-    """The K likeliest tokens of a step, best first, after suppression.
-
-    Attributes:
-        tokens: their ids, int32 [K].
-        logits: [K].
-        log_sum_exp: of all the vocabulary's logits, [1].
-    """
-
-    tokens: Node | Output
-    logits: Node | Output
-    log_sum_exp: Node
 
 
 def seen(corrector: Corrector, hidden: Node, history: Node, spent: Node | None = None) -> Node:

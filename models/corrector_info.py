@@ -16,9 +16,9 @@ from beamless.inference.devices import compile_model
 from beamless.inference.progress import screen
 from beamless.inference.tokenizer import Tokenizer
 from beamless.models.bundle import check_match
+from beamless.models.choice import Likeliest
 from beamless.models.corrector import CANDIDATES, Corrector, load_corrector
 from beamless.models.corrector_graphs import (
-    Likeliest,
     doubt_of,
     down_of,
     layer_of,

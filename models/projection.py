@@ -6,14 +6,18 @@ find the likeliest tokens, whose logits are then computed from the embedding's o
 the tokens that are no text (the end, languages, times), which rules compare with sums of others,
 are all exact.
 
-Dimension symbols: d width, V vocabulary, T tokens of text, N of the shortlist.
+Dimension symbols: d width, V vocabulary, T tokens of text, O others (V - T), N of the shortlist.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import openvino as ov
-from openvino import Node
+from openvino import Node, Output
 from openvino import opset13 as op
 
+from beamless.models.graphs import project
 from beamless.models.int8 import EMBEDDING, forbid_rounding, rounded
 from beamless.models.whisper import Checkpoint
 
@@ -21,19 +25,54 @@ SHORTLIST = 64
 """N. Of 257 steps of tiny.en and base each, the likeliest token was always the first of the rounded
 logits too, and the eighth never behind the twelfth."""
 
-
 ROUGH = "rough_logits"
 
 
-def rough_logits(checkpoint: Checkpoint, hidden: Node, end: int) -> Node:
-    """Project a hidden state [1, 1, d] to logits [V].
+@dataclass(frozen=True)
+class Logits:
+    """The scores of a step's tokens.
 
-    Those below ``end`` come from a matrix of their own, which ``round_projection`` finds.
+    Attributes:
+        text: of tokens of text, [T].
+        others: of those behind them, [O].
+        error: of text as it was projected: for ids [N] how far off they will be, [N], once the
+            projection is rounded. None where all are exact.
     """
+
+    text: Output
+    others: Output
+    error: Callable[[Output], Node] | None = None
+
+    @property
+    def end(self) -> int:
+        """T, which is the first id of the others."""
+        return int(self.text.get_shape()[0])
+
+    def plus(self, added: Node) -> "Logits":
+        """Add to all of them, [V]."""
+        text, others = _parts(_flat(added), self.end)
+        text, others = op.add(self.text, text), op.add(self.others, others)
+        return replace(self, text=text.output(0), others=others.output(0))
+
+
+def logits_alike(checkpoint: Checkpoint, hidden: Node, end: int) -> Logits:
+    """Project a hidden state [1, 1, d] by the embedding as it is, rounded or not."""
+    return Logits(*_parts(_flat(project(checkpoint, hidden)), end))
+
+
+def rough_logits(checkpoint: Checkpoint, hidden: Node, end: int) -> Logits:
+    """Project a hidden state [1, 1, d], text by a matrix that ``round_projection`` finds."""
     embedding = checkpoint.arrays[EMBEDDING].astype(np.float32)
-    text = op.matmul(hidden, op.constant(embedding[:end]), False, True, name=ROUGH)
-    others = op.matmul(hidden, op.constant(embedding[end:]), False, True)
-    return op.concat([_flat(text), _flat(others)], axis=0)
+    rough = op.matmul(hidden, op.constant(embedding[:end]), False, True, name=ROUGH)
+    text = _flat(rough)
+    others = _flat(op.matmul(hidden, op.constant(embedding[end:]), False, True))
+
+    def error(ids: Output) -> Node:
+        rows = op.gather(op.constant(embedding), ids, _axis())
+        exact = _flat(op.matmul(hidden, rows, transpose_a=False, transpose_b=True))
+        return op.subtract(op.gather(text, ids, _axis()), exact)
+
+    return Logits(text.output(0), others.output(0), error)
 
 
 def round_projection(graph: ov.Model) -> None:
@@ -53,25 +92,55 @@ def round_projection(graph: ov.Model) -> None:
     forbid_rounding(graph)
 
 
-def with_exact_best(checkpoint: Checkpoint, hidden: Node, rough: Node, logits: Node) -> Node:
-    """Return ``logits`` [V] with the N largest of them as if nothing had been rounded.
+@dataclass(frozen=True)
+class Shortlist:
+    """The K likeliest tokens of text, best first.
+
+    Attributes:
+        tokens, logits: their ids, int32 [K], and exact logits [K].
+        missing: what the odds of text beside the best sum to beyond what rounded logits say, [1].
+    """
+
+    tokens: Node | Output
+    logits: Node | Output
+    missing: Node
+
+
+def shortlist(logits: Logits, allowed: Output, k: int) -> Shortlist:
+    """Find the likeliest tokens of text.
 
     Args:
-        checkpoint: the Whisper.
-        hidden: what was projected, [1, 1, d].
-        rough: what ``rough_logits`` made of it.
-        logits: the same after rules, which add to them or suppress them.
+        logits: as they were projected.
+        allowed: those of text [T] after rules, which add to them or suppress them.
+        k: how many to find.
     """
-    count = op.constant(np.int32(min(SHORTLIST, checkpoint.sizes.vocabulary)))
-    axis = op.constant(np.int32(0))
-    best = op.topk(logits, count, 0, "max", "none", index_element_type="i32")
-    embedding = op.constant(checkpoint.arrays[EMBEDDING].astype(np.float32))
-    rows = op.gather(embedding, best.output(1), axis)
-    exact = _flat(op.matmul(hidden, rows, transpose_a=False, transpose_b=True))
-    error = op.subtract(op.gather(rough, best.output(1), axis), exact)
-    refined = op.subtract(best.output(0), error)
-    return op.scatter_elements_update(logits, best.output(1), refined, axis)
+    if logits.error is None:
+        best = _top(allowed, k)
+        return Shortlist(best.output(1), best.output(0), op.constant(np.zeros(1, np.float32)))
+    rough = _top(allowed, SHORTLIST)
+    exact = op.subtract(rough.output(0), logits.error(rough.output(1)))
+    best = _top(exact.output(0), k)
+    highest = op.gather(best.output(0), op.constant(np.array([0], np.int32)), _axis())
+    odds = [op.exp(op.subtract(values, highest)) for values in (exact, rough.output(0))]
+    difference = op.subtract(*odds)
+    missing = op.reduce_sum(difference, op.constant(np.array([0], np.int32)), keep_dims=True)
+    tokens = op.gather(rough.output(1), best.output(1), _axis())
+    return Shortlist(tokens, best.output(0), missing)
+
+
+def _top(values: Output, count: int) -> Node:
+    count = min(count, int(values.get_shape()[0]))
+    number = op.constant(np.int32(count))
+    return op.topk(values, number, 0, "max", "value", index_element_type="i32")
+
+
+def _parts(logits: Node, end: int) -> list[Output]:
+    return op.variadic_split(logits, _axis(), op.constant(np.array([end, -1], np.int32))).outputs()
 
 
 def _flat(x: Node) -> Node:
     return op.reshape(x, np.array([-1]), special_zero=False)
+
+
+def _axis() -> Node:
+    return op.constant(np.int32(0))

@@ -1,0 +1,182 @@
+"""What may come next and the likeliest of it, as operators of a step: suppress lists, times, top K.
+
+A vocabulary is mostly text, and reading all of it costs as much as some layers, so that it is gone
+through as seldom as can be: the rules of times forbid text as a whole or not at all, and what they
+say of single tokens is of the few behind it (the end, languages, times).
+
+Dimension symbols: V vocabulary, T tokens of text, O others (V - T), N of a shortlist, K.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from openvino import Node, Output
+from openvino import opset13 as op
+
+from beamless.models.graphs import graph_input
+from beamless.models.projection import Logits, shortlist
+from beamless.models.whisper import Checkpoint
+
+SUPPRESSED = -1e9  # stands in for minus infinity, which times zero is not a number
+
+
+@dataclass(frozen=True)
+class Likeliest:
+    """The K likeliest tokens of a step, best first.
+
+    Attributes:
+        tokens: their ids, int32 [K].
+        logits: [K].
+        log_sum_exp: of all the logits that may come, [1].
+    """
+
+    tokens: Node | Output
+    logits: Node | Output
+    log_sum_exp: Node
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Inputs that say what may come, each [1].
+
+    ``first`` is 1 where the token to come opens the text. ``timestamps`` is 1 where times are
+    wanted: then ``<|notimestamps|>`` may not come, and times prevail. Of the ids below the first
+    time all from ``text_low`` on may come, which is 0 or no text at all, and of the times those
+    from ``time_low`` to ``time_high`` (``inference/timestamps.py``).
+    """
+
+    first: Node
+    timestamps: Node
+    text_low: Node
+    time_low: Node
+    time_high: Node
+
+
+def rules_inputs() -> Rules:
+    """Make the inputs; at 0, with bounds that allow everything, only the suppress lists apply."""
+    first, timestamps = (graph_input([1], np.float32, name) for name in ("first", "timestamps"))
+    names = ("text_low", "time_low", "time_high")
+    return Rules(first, timestamps, *(graph_input([1], np.int32, name) for name in names))
+
+
+def choose(
+    checkpoint: Checkpoint,
+    logits: Logits,
+    rules: Rules,
+    no_speech: int,
+    no_timestamps: int,
+    k: int,
+) -> tuple[Likeliest, Node]:
+    """Find the likeliest tokens among those that may come.
+
+    Args:
+        checkpoint: the Whisper, whose suppress lists apply.
+        logits: of all tokens.
+        rules: the inputs.
+        no_speech, no_timestamps: the ids of these tokens.
+        k: how many to find.
+
+    Returns:
+        These, and the probability of ``no_speech`` among all tokens, whether they may come or not.
+    """
+    end, vocabulary = logits.end, checkpoint.sizes.vocabulary
+    text, before, after = _suppressed_text(checkpoint, logits.text, rules.first, end)
+    found = shortlist(logits, text, k)
+    best = op.gather(found.logits, _ints([0]), _axis())
+    others = _allowed_others(checkpoint, logits.others, rules, no_timestamps, end)
+    forbidden = op.greater(rules.text_low, op.constant(np.int32(0)))
+    best_text = op.select(forbidden, _scalar(SUPPRESSED), best)
+    highest = op.maximum(best_text, op.reduce_max(others, _ints([0]), keep_dims=True))
+
+    text_sum = op.add(_sum(_odds(text, best)), found.missing)
+    split = _ints([no_timestamps + 1 - end, vocabulary - no_timestamps - 1])
+    parts = op.variadic_split(others, _axis(), split)
+    special_sum, times_sum = (_sum(_odds(parts.output(n), highest)) for n in (0, 1))
+    prevail = op.logical_and(
+        op.greater_equal(times_sum, _scalar(1)), op.greater(rules.timestamps, _scalar(0.5))
+    )
+    no_text = op.logical_or(forbidden, prevail)
+    text_share = op.multiply(text_sum, op.exp(op.subtract(best, highest)))
+    allowed = op.add(
+        op.select(no_text, _scalar(0), text_share),
+        op.add(op.select(prevail, _scalar(0), special_sum), times_sum),
+    )
+    total = op.add(highest, op.log(allowed))
+
+    special = op.select(prevail, _scalar(SUPPRESSED), parts.output(0))
+    scores = op.select(no_text, _scalar(SUPPRESSED), found.logits)
+    scores = op.concat([scores, special, parts.output(1)], axis=0)
+    ids = np.arange(end, vocabulary, dtype=np.int32)
+    tokens = op.concat([found.tokens, op.constant(ids)], axis=0)
+    top = op.topk(scores, op.constant(np.int32(k)), 0, "max", "value", index_element_type="i32")
+    chosen = Likeliest(op.gather(tokens, top.output(1), _axis()), top.output(0), total)
+
+    everything = op.add(text_sum, op.subtract(_sum(_odds(before, best)), _sum(_odds(after, best))))
+    everything = op.add(everything, _sum(_odds(logits.others, best)))
+    no_speech_logit = op.gather(logits.others, _ints([no_speech - end]), _axis())
+    return chosen, op.divide(_odds(no_speech_logit, best), everything)
+
+
+def _suppressed_text(
+    checkpoint: Checkpoint, text: Output, first: Node, end: int
+) -> tuple[Output, Node, Node]:
+    """Apply the suppress lists to text [T].
+
+    Returns:
+        Its logits, and those of the tokens on the lists alone before and after.
+    """
+    always = [token for token in checkpoint.suppress_tokens if token < end]
+    begin = [t for t in checkpoint.begin_suppress_tokens if t < end and t not in always]
+    if not always + begin:
+        return text, _floats([0]), _floats([0])
+    listed = _ints([*always, *begin])
+    before = op.gather(text, listed, _axis())
+    standing = _floats([SUPPRESSED] * len(always) + [0] * len(begin))
+    at_first = _floats([0] * len(always) + [SUPPRESSED] * len(begin))
+    after = op.add(before, op.add(standing, op.multiply(at_first, first)))
+    return op.scatter_elements_update(text, listed, after, _axis()).output(0), before, after
+
+
+def _allowed_others(
+    checkpoint: Checkpoint, others: Output, rules: Rules, no_timestamps: int, end: int
+) -> Node:
+    """Apply the suppress lists and the rules of times to what is no text, [O]."""
+    ids = np.arange(end, checkpoint.sizes.vocabulary, dtype=np.int32)
+    always = SUPPRESSED * np.isin(ids, checkpoint.suppress_tokens)
+    begin = SUPPRESSED * np.isin(ids, checkpoint.begin_suppress_tokens)
+    timed = SUPPRESSED * (ids == no_timestamps)
+    others = op.add(others, op.add(_floats(always), op.multiply(_floats(begin), rules.first)))
+    others = op.add(others, op.multiply(_floats(timed), rules.timestamps))
+    special = op.greater_equal(op.constant(ids), rules.text_low)
+    times = op.logical_and(
+        op.greater_equal(op.constant(ids), rules.time_low),
+        op.less_equal(op.constant(ids), rules.time_high),
+    )
+    may = op.select(op.constant(ids <= no_timestamps), special, times)
+    return op.select(may, others, _scalar(SUPPRESSED))
+
+
+def _odds(logits: Node | Output, beside: Node | Output) -> Node:
+    """Return how likely tokens are beside one whose logit is given, [1]."""
+    return op.exp(op.subtract(logits, beside))
+
+
+def _sum(x: Node | Output) -> Node:
+    """[n] → [1]."""
+    return op.reduce_sum(x, _ints([0]), keep_dims=True)
+
+
+def _scalar(value: float) -> Node:
+    return op.constant(np.float32(value))
+
+
+def _floats(values: list[float] | np.ndarray) -> Node:
+    return op.constant(np.asarray(values, np.float32))
+
+
+def _ints(values: list[int]) -> Node:
+    return op.constant(np.array(values, np.int32))
+
+
+def _axis() -> Node:
+    return op.constant(np.int32(0))

@@ -55,6 +55,8 @@ def lookahead(
     A branch's score is the mean log-probability of the whole hypothesis with it. The better
     branch is kept up to its next step in question, and the other is forgotten. A branch that
     begins to repeat itself looks probable, so one that cycles loses against one that does not.
+    No text at all is never in question: a mean of one token says little beside one of several,
+    and in noise and silence words would win.
 
     Args:
         chooser: ``Greedy`` or ``Corrected``.
@@ -74,7 +76,8 @@ def lookahead(
     while True:
         settled = len(tokens)
         depth = min(options.depth, room - settled)
-        if in_question(path[settled].choice, options) and budget >= depth > 1:
+        silent = not tokens and path[0].token == end
+        if not silent and in_question(path[settled].choice, options) and budget >= depth > 1:
             extend(chooser, path, settled + depth, end)
             path, wasted = compare(chooser, path, settled, end, depth)
             budget -= wasted

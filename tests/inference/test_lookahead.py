@@ -104,6 +104,13 @@ def test_a_likely_token_with_a_poor_future_loses_to_the_runner_up():
     assert decode(window, margin=0.6).tokens == (4, 5)
 
 
+def test_words_are_not_tried_where_nothing_was_said():
+    """A single end token is less likely than the mean of a word and its end."""
+    window = scripted(VOCABULARY, 4, END)
+    window["cross_table"][2, [END, 4]] = 20.2, 20.0
+    assert decode(window, margin=1.0).tokens == ()
+
+
 def test_a_branch_that_cycles_loses_though_it_looks_probable():
     """3 4 3 4 … is likelier at every step than the end, which is the runner-up behind each 3."""
     window = scripted(VOCABULARY, 2, 3, 4, 3)

@@ -15,6 +15,9 @@ from beamless.inference.greedy import Choice, Chooser, open_window, room_for_tex
 from beamless.inference.hypothesis import FinishReason, Hypothesis
 from beamless.inference.repeats import cycles
 
+NO_SPEECH = 0.6
+"""Probability of no speech above which nobody seems to speak: Whisper's own threshold."""
+
 
 @dataclass(frozen=True)
 class LookaheadOptions:
@@ -55,8 +58,8 @@ def lookahead(
     A branch's score is the mean log-probability of the whole hypothesis with it. The better
     branch is kept up to its next step in question, and the other is forgotten. A branch that
     begins to repeat itself looks probable, so one that cycles loses against one that does not.
-    No text at all is never in question: a mean of one token says little beside one of several,
-    and in noise and silence words would win.
+    Where nobody seems to speak nothing is tried: in noise the longer of two texts wins, as the
+    mean of an end token alone, or of one word, is a poor one.
 
     Args:
         chooser: ``Greedy`` or ``Corrected``.
@@ -71,13 +74,13 @@ def lookahead(
     decoder = chooser.decoder
     room = room_for_text(decoder.capacity, prompt)
     choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
-    path, budget = [first_of(choice)], options.budget
+    path = [first_of(choice)]
+    budget = 0 if no_speech_prob > NO_SPEECH else options.budget
     tokens: list[int] = []
     while True:
         settled = len(tokens)
         depth = min(options.depth, room - settled)
-        silent = not tokens and path[0].token == end
-        if not silent and in_question(path[settled].choice, options) and budget >= depth > 1:
+        if in_question(path[settled].choice, options) and budget >= depth > 1:
             extend(chooser, path, settled + depth, end)
             path, wasted = compare(chooser, path, settled, end, depth)
             budget -= wasted

@@ -104,11 +104,16 @@ def test_a_likely_token_with_a_poor_future_loses_to_the_runner_up():
     assert decode(window, margin=0.6).tokens == (4, 5)
 
 
-def test_words_are_not_tried_where_nothing_was_said():
-    """A single end token is less likely than the mean of a word and its end."""
-    window = scripted(VOCABULARY, 4, END)
-    window["cross_table"][2, [END, 4]] = 20.2, 20.0
-    assert decode(window, margin=1.0).tokens == ()
+def test_nothing_is_tried_where_nobody_seems_to_speak():
+    """4 goes straight on and 3 gets lost, as above; but this window is of no speech."""
+    window = scripted(VOCABULARY, 4, 5, END)
+    window["cross_table"][2, [3, 4]] = 20.2, 20.0
+    window["cross_table"][START, START] = 20  # stands for no speech, too
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    ahead = decode(window, margin=0.6)
+    assert ahead.no_speech_prob > 0.9
+    assert ahead.tokens == plain.tokens
+    assert ahead.steps == plain.steps
 
 
 def test_a_branch_that_cycles_loses_though_it_looks_probable():

@@ -17,7 +17,8 @@ from beamless.models.graphs import graph_input
 from beamless.models.projection import Logits, shortlist
 from beamless.models.whisper import Checkpoint
 
-SUPPRESSED = -1e9  # stands in for minus infinity, which times zero is not a number
+SUPPRESSED = -1e4
+"""Stands in for minus infinity, which times zero is not a number. float16 holds it, too."""
 
 
 @dataclass(frozen=True)
@@ -83,38 +84,41 @@ def choose(
     text, before, after = _suppressed_text(checkpoint, logits.text, rules.first, end)
     found = shortlist(logits, text, k)
     best = op.gather(found.logits, _ints([0]), _axis())
-    others = _allowed_others(checkpoint, logits.others, rules, no_timestamps, end)
+    text_sum = op.add(_sum(_odds(text, best)), found.missing)
     forbidden = op.greater(rules.text_low, op.constant(np.int32(0)))
+    others = _allowed_others(checkpoint, logits.others, rules, no_timestamps, end)
     best_text = op.select(forbidden, _scalar(SUPPRESSED), best)
     highest = op.maximum(best_text, op.reduce_max(others, _ints([0]), keep_dims=True))
 
-    text_sum = op.add(_sum(_odds(text, best)), found.missing)
     split = _ints([no_timestamps + 1 - end, vocabulary - no_timestamps - 1])
-    parts = op.variadic_split(others, _axis(), split)
-    special_sum, times_sum = (_sum(_odds(parts.output(n), highest)) for n in (0, 1))
-    prevail = op.logical_and(
-        op.greater_equal(times_sum, _scalar(1)), op.greater(rules.timestamps, _scalar(0.5))
-    )
-    no_text = op.logical_or(forbidden, prevail)
-    text_share = op.multiply(text_sum, op.exp(op.subtract(best, highest)))
-    allowed = op.add(
-        op.select(no_text, _scalar(0), text_share),
-        op.add(op.select(prevail, _scalar(0), special_sum), times_sum),
-    )
-    total = op.add(highest, op.log(allowed))
+    special, times = op.variadic_split(others, _axis(), split).outputs()
+    special_sum, times_sum = (_sum(_odds(part, highest)) for part in (special, times))
+    likelier = op.greater_equal(times_sum, _scalar(1))  # together than any one token beside them
+    only_times = op.logical_and(likelier, op.greater(rules.timestamps, _scalar(0.5)))
+    no_text = op.logical_or(forbidden, only_times)
+    text_sum_here = op.multiply(text_sum, op.exp(op.subtract(best, highest)))
+    sums = [
+        op.select(no_text, _scalar(0), text_sum_here),
+        op.select(only_times, _scalar(0), special_sum),
+        times_sum,
+    ]
+    total = op.add(highest, op.log(_sum(op.concat(sums, axis=0))))
 
-    special = op.select(prevail, _scalar(SUPPRESSED), parts.output(0))
-    scores = op.select(no_text, _scalar(SUPPRESSED), found.logits)
-    scores = op.concat([scores, special, parts.output(1)], axis=0)
-    ids = np.arange(end, vocabulary, dtype=np.int32)
-    tokens = op.concat([found.tokens, op.constant(ids)], axis=0)
-    top = op.topk(scores, op.constant(np.int32(k)), 0, "max", "value", index_element_type="i32")
+    scores = [
+        op.select(no_text, _scalar(SUPPRESSED), found.logits),
+        op.select(only_times, _scalar(SUPPRESSED), special),
+        times,
+    ]
+    ids = op.constant(np.arange(end, vocabulary, dtype=np.int32))
+    tokens = op.concat([found.tokens, ids], axis=0)
+    number, scores = op.constant(np.int32(k)), op.concat(scores, axis=0)
+    top = op.topk(scores, number, 0, "max", "value", index_element_type="i32")
     chosen = Likeliest(op.gather(tokens, top.output(1), _axis()), top.output(0), total)
 
-    everything = op.add(text_sum, op.subtract(_sum(_odds(before, best)), _sum(_odds(after, best))))
-    everything = op.add(everything, _sum(_odds(logits.others, best)))
+    unlisted = op.subtract(text_sum, _sum(_odds(after, best)))
+    parts = [unlisted, _sum(_odds(before, best)), _sum(_odds(logits.others, best))]
     no_speech_logit = op.gather(logits.others, _ints([no_speech - end]), _axis())
-    return chosen, op.divide(_odds(no_speech_logit, best), everything)
+    return chosen, op.divide(_odds(no_speech_logit, best), _sum(op.concat(parts, axis=0)))
 
 
 def _suppressed_text(

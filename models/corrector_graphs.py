@@ -12,7 +12,7 @@ from openvino import opset13 as op
 from beamless.models.choice import Likeliest
 from beamless.models.corrector import Corrector
 
-LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e9 here and minus infinity in torch
+LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e4 here and minus infinity in torch
 LEAST_ODDS = 1e-6
 NATS = 4.0  # log-probabilities and margins are divided by it, so that scores are about 1
 LOGITS = 16.0  # and so are raw logits and their log-sum-exp

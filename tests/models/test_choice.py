@@ -80,7 +80,7 @@ def test_the_graph_chooses_as_the_host_does(choice, seed, spread, times, first, 
     best = top_k(wanted, min(K, int(np.isfinite(wanted).sum())))
     assert tokens[: len(best)].tolist() == best.tolist()
     np.testing.assert_allclose(values[: len(best)], wanted[best], atol=1e-4)
-    assert (values[len(best) :] < -1e8).all()
+    assert (values[len(best) :] < -9e3).all()
     assert total[0] == pytest.approx(log_sum_exp(wanted[None])[0, 0], abs=1e-4)
     everything = log_sum_exp(logits[None])[0, 0]
     assert no_speech[0] == pytest.approx(np.exp(logits[NO_SPEECH] - everything), rel=1e-3)

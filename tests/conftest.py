@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 import soxr
+from hypothesis import settings
 
 from beamless.data_gen.voices import load_voice
 from beamless.inference.bundle import Bundle, load_bundle
@@ -24,6 +25,9 @@ from beamless.models.whisper import Checkpoint, load_checkpoint
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
 OTHER_SENTENCE = "In short, the period was so far like the present period."
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -92,8 +92,11 @@ def test_a_fast_compilation_says_nothing(capsys, tmp_path):
     assert capsys.readouterr().err == ""
 
 
-def test_b05_a_start_tells_whether_it_used_the_cache(tiny_bundle, clip, capsys):
-    model = ("--model", str(tiny_bundle.folder), "--method", "beam2")
+def test_b05_a_start_tells_whether_it_used_the_cache(
+    tiny_bundle, clip, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BEAMLESS_CACHE", str(tmp_path))
+    model = ("--model", str(tiny_bundle.folder), "--method", "greedy")
     for said in ("compiled", "from the cache"):
         assert run(["transcribe", str(clip), *model]) == 0
         assert f"its graphs {said}" in " ".join(capsys.readouterr().err.split())

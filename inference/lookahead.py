@@ -9,11 +9,14 @@ looks, and ``beam.py``, which always does.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
 from beamless.inference.hypothesis import FinishReason, Hypothesis
 from beamless.inference.repeats import cycles
+from beamless.inference.sampling import weighed
 
 NO_SPEECH = 0.6
 """Probability of no speech above which nobody seems to speak: Whisper's own threshold."""
@@ -39,10 +42,14 @@ class LookaheadOptions:
 
 @dataclass(frozen=True)
 class Taken:
-    """A token, and the choice that it was one of the two best of."""
+    """A token, and the choice that it was one of the two best of.
+
+    ``score`` is its log-probability, with the boost and the penalty in it that choose tokens.
+    """
 
     token: int
     logprob: float
+    score: float
     choice: Choice
 
 
@@ -55,7 +62,7 @@ def lookahead(
 ) -> Hypothesis:
     """Decode one window.
 
-    A branch's score is the mean log-probability of the whole hypothesis with it. The better
+    A branch's score is the mean score of the tokens of the whole hypothesis with it. The better
     branch is kept up to its next step in question, and the other is forgotten. A branch that
     begins to repeat itself looks probable, so one that cycles loses against one that does not.
     Where nobody seems to speak nothing is tried: in noise the longer of two texts wins, as the
@@ -74,15 +81,16 @@ def lookahead(
     decoder = chooser.decoder
     room = room_for_text(decoder.capacity, prompt)
     choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
-    path = [first_of(choice)]
+    path = [first_of(choice, [], chooser, end)]
     budget = 0 if no_speech_prob > NO_SPEECH else options.budget
     tokens: list[int] = []
     while True:
         settled = len(tokens)
         depth = min(options.depth, room - settled)
-        if in_question(path[settled].choice, options) and budget >= depth > 1:
+        second = second_of(path[settled].choice, path[:settled], chooser, end)
+        if in_question(path[settled], second, options) and budget >= depth > 1:
             extend(chooser, path, settled + depth, end)
-            path, wasted = compare(chooser, path, settled, end, depth)
+            path, wasted = compare(chooser, path, [*path[:settled], second], end, depth)
             budget -= wasted
         tokens.append(path[settled].token)
         spent = is_spent(tokens, end, chooser.options.budget)
@@ -104,21 +112,33 @@ def lookahead(
     return without_repeats(found)
 
 
-def in_question(choice: Choice, options: LookaheadOptions) -> bool:
+def in_question(first: Taken, second: Taken, options: LookaheadOptions) -> bool:
     """Tell whether the second best token is worth a try."""
-    if choice.doubt is not None:
-        return choice.doubt >= options.doubt
-    return choice.logprob - choice.runner_up_logprob < options.margin
+    if first.choice.doubt is not None:
+        return first.choice.doubt >= options.doubt
+    return first.score - second.score < options.margin
 
 
-def first_of(choice: Choice) -> Taken:
-    """Take the best token."""
-    return Taken(choice.token, choice.logprob, choice)
+def first_of(choice: Choice, before: Sequence[Taken], chooser: Chooser, end: int) -> Taken:
+    """Take the best token behind those before."""
+    score = score_of(choice.token, choice.logprob, before, chooser, end)
+    return Taken(choice.token, choice.logprob, score, choice)
 
 
-def second_of(choice: Choice) -> Taken:
-    """Take the second best token."""
-    return Taken(choice.runner_up, choice.runner_up_logprob, choice)
+def second_of(choice: Choice, before: Sequence[Taken], chooser: Chooser, end: int) -> Taken:
+    """Take the second best token behind those before."""
+    score = score_of(choice.runner_up, choice.runner_up_logprob, before, chooser, end)
+    return Taken(choice.runner_up, choice.runner_up_logprob, score, choice)
+
+
+def score_of(
+    token: int, logprob: float, before: Sequence[Taken], chooser: Chooser, end: int
+) -> float:
+    """Weigh a log-probability as the chooser does."""
+    if chooser.options.plain:
+        return logprob
+    text = [taken.token for taken in before]
+    return float(weighed(np.array([token]), np.array([logprob]), text, end, chooser.options)[0])
 
 
 def extend(chooser: Chooser, path: list[Taken], length: int, end: int) -> None:
@@ -127,27 +147,29 @@ def extend(chooser: Chooser, path: list[Taken], length: int, end: int) -> None:
     All of its tokens but the last have been fed; the decoder stands where that one goes.
     """
     while len(path) < length and path[-1].token != end:
-        path.append(first_of(chooser.next(path[-1].token, "text")))
+        choice = chooser.next(path[-1].token, "text")
+        path.append(first_of(choice, path, chooser, end))
 
 
 def compare(
-    chooser: Chooser, path: list[Taken], settled: int, end: int, depth: int
+    chooser: Chooser, path: list[Taken], rival: list[Taken], end: int, depth: int
 ) -> tuple[list[Taken], int]:
-    """Try the second best token behind the first ``settled`` of a path, which has ``depth`` more.
+    """Try a rival that parts from a path at its last token, for ``depth`` tokens from there on.
 
-    The second branch stops where nothing that may follow could make it the better one.
+    It stops where nothing that may follow could make it the better one.
 
     Returns:
         The better path, with the decoder at its end, and the steps that the other one took.
     """
     decoder = chooser.decoder
     ends_at = decoder.position
-    begins_at = ends_at - (len(path) - 1 - settled)
-    rival = [*path[:settled], second_of(path[settled].choice)]
+    begins_at = ends_at - (len(path) - len(rival))
     passage = decoder.keep(begins_at)
     decoder.rewind(begins_at)
-    length = settled + depth
-    while len(rival) < length and rival[-1].token != end and may_win(rival, path, length):
+    length = len(rival) - 1 + depth
+    while len(rival) < length and rival[-1].token != end:
+        if chooser.options.plain and not may_win(rival, path, length):
+            break
         extend(chooser, rival, len(rival) + 1, end)
     if is_better(rival, path):
         return rival, ends_at - begins_at
@@ -165,12 +187,15 @@ def is_better(rival: Sequence[Taken], path: Sequence[Taken]) -> bool:
 
 
 def may_win(rival: Sequence[Taken], path: Sequence[Taken], length: int) -> bool:
-    """Tell whether a rival could be better at ``length`` tokens: if the others cost nothing."""
+    """Tell whether a rival could be better at ``length`` tokens: if the others cost nothing.
+
+    Where scores are log-probabilities, none of them is above nothing.
+    """
     if cycles([taken.token for taken in path]):
         return True
     return total_of(rival) / length > total_of(path) / len(path)
 
 
 def total_of(path: Sequence[Taken]) -> float:
-    """Return a path's log-probability."""
-    return sum(taken.logprob for taken in path)
+    """Return the sum of a path's scores."""
+    return sum(taken.score for taken in path)

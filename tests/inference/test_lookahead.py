@@ -9,6 +9,7 @@ from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.logits import log_sum_exp
 from beamless.inference.lookahead import LookaheadOptions, lookahead
 from beamless.inference.repeats import cycles
+from beamless.inference.sampling import TokenOptions
 
 PROMPT = (START, 2)
 VOCABULARY, CAPACITY = 6, 14
@@ -114,6 +115,31 @@ def test_nothing_is_tried_where_nobody_seems_to_speak():
     assert ahead.no_speech_prob > 0.9
     assert ahead.tokens == plain.tokens
     assert ahead.steps == plain.steps
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=windows, penalty=st.floats(1.1, 3), boost=st.sampled_from([0.0, 0.5, 2.0]))
+def test_what_a_penalty_or_a_boost_chose_is_not_undone(seed, penalty, boost):
+    """By scores it is the best, and no other is as close as nothing."""
+    window = toy_window(VOCABULARY, seed)
+    weighing = TokenOptions(repetition_penalty=penalty, eos_boost=boost)
+    choosers = [Greedy(ToyBundle(VOCABULARY, CAPACITY)) for _ in range(2)]
+    for chooser in choosers:
+        chooser.options = weighing
+    plain = greedy(choosers[0], window, PROMPT, END)
+    ahead = lookahead(choosers[1], window, PROMPT, END, LookaheadOptions(margin=0.0))
+    assert ahead.tokens == plain.tokens
+    assert ahead.steps == plain.steps
+
+
+def test_a_boost_of_the_end_counts_in_a_branch_too():
+    """The end is a nat behind 4; boosted by 3 it is chosen, and looking ahead keeps to it."""
+    window = scripted(VOCABULARY, 4, 5, END)
+    window["cross_table"][2, [4, END]] = 22, 21
+    chooser = Greedy(ToyBundle(VOCABULARY, CAPACITY))
+    chooser.options = TokenOptions(eos_boost=3.0)
+    found = lookahead(chooser, window, PROMPT, END, LookaheadOptions(margin=2.5))
+    assert found.tokens == ()
 
 
 def test_a_branch_that_cycles_loses_though_it_looks_probable():

@@ -10,6 +10,9 @@ Others = tuple[tuple[int, float], ...]
 
 FinishReason = Literal["stop", "length", "budget"]
 
+NO_SPEECH = 0.6
+"""``no_speech_prob`` above which nobody seems to speak: Whisper's own threshold."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:

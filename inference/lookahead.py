@@ -14,12 +14,9 @@ import numpy as np
 from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
-from beamless.inference.hypothesis import FinishReason, Hypothesis
+from beamless.inference.hypothesis import NO_SPEECH, FinishReason, Hypothesis
 from beamless.inference.repeats import cycles
 from beamless.inference.sampling import weighed
-
-NO_SPEECH = 0.6
-"""Probability of no speech above which nobody seems to speak: Whisper's own threshold."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +164,11 @@ def compare(
     passage = decoder.keep(begins_at)
     decoder.rewind(begins_at)
     length = len(rival) - 1 + depth
+    to_beat = total_of(path) / len(path)
+    # what follows adds log-probabilities, which are below 0; a path that cycles loses all the same
+    may_give_up = chooser.options.plain and not cycles([taken.token for taken in path])
     while len(rival) < length and rival[-1].token != end:
-        if chooser.options.plain and not may_win(rival, path, length):
+        if may_give_up and total_of(rival) / length <= to_beat:
             break
         extend(chooser, rival, len(rival) + 1, end)
     if is_better(rival, path):
@@ -184,16 +184,6 @@ def is_better(rival: Sequence[Taken], path: Sequence[Taken]) -> bool:
     if cycling[0] != cycling[1]:
         return cycling[1]
     return total_of(rival) / len(rival) > total_of(path) / len(path)
-
-
-def may_win(rival: Sequence[Taken], path: Sequence[Taken], length: int) -> bool:
-    """Tell whether a rival could be better at ``length`` tokens: if the others cost nothing.
-
-    Where scores are log-probabilities, none of them is above nothing.
-    """
-    if cycles([taken.token for taken in path]):
-        return True
-    return total_of(rival) / length > total_of(path) / len(path)
 
 
 def total_of(path: Sequence[Taken]) -> float:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from beamless.inference.counts import require_finite
 from beamless.inference.errors import BeamlessError
+from beamless.inference.hypothesis import NO_SPEECH
 from beamless.inference.sampling import LIKELIEST
 
 AudioContext = Literal["short", "full"]
@@ -71,7 +72,7 @@ class DecodingOptions:
     temperatures: tuple[float, ...] = (0.0,)
     compression_ratio_threshold: float = 2.4
     logprob_threshold: float = -1.0
-    no_speech_threshold: float = 0.6
+    no_speech_threshold: float = NO_SPEECH
     eos_boost: float = 0.0
     repetition_penalty: float = 1.0
     tokens_a_second: float | None = None

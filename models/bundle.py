@@ -258,7 +258,7 @@ def _is_current(kept: Path) -> bool:
 @cache
 def builder() -> str:
     """Return what names the code that builds graphs: other code may build others."""
-    names = ("graphs", "corrector_graphs", "fuse", "choice", "projection", "int8")
+    names = ("operators", "graphs", "corrector_graphs", "fuse", "choice", "projection", "int8")
     sources = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in names]
     return hashlib.sha256(b"".join(sources)).hexdigest()[:16]
 

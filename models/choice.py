@@ -14,6 +14,7 @@ from openvino import Node, Output
 from openvino import opset13 as op
 
 from beamless.models.graphs import graph_input
+from beamless.models.operators import floats, index, ints, odds_beside, scalar, sum_of
 from beamless.models.projection import Logits, shortlist
 from beamless.models.whisper import Checkpoint
 
@@ -83,42 +84,42 @@ def choose(
     end, vocabulary = logits.end, checkpoint.sizes.vocabulary
     text, before, after = _suppressed_text(checkpoint, logits.text, rules.first, end)
     found = shortlist(logits, text, k)
-    best = op.gather(found.logits, _ints([0]), _axis())
-    text_sum = op.add(_sum(_odds(text, best)), found.missing)
-    forbidden = op.greater(rules.text_low, op.constant(np.int32(0)))
+    best = op.gather(found.logits, ints([0]), index(0))
+    text_sum = op.add(sum_of(odds_beside(text, best)), found.missing)
+    forbidden = op.greater(rules.text_low, index(0))
     others = _allowed_others(checkpoint, logits.others, rules, no_timestamps, end)
-    best_text = op.select(forbidden, _scalar(SUPPRESSED), best)
-    highest = op.maximum(best_text, op.reduce_max(others, _ints([0]), keep_dims=True))
+    best_text = op.select(forbidden, scalar(SUPPRESSED), best)
+    highest = op.maximum(best_text, op.reduce_max(others, ints([0]), keep_dims=True))
 
-    split = _ints([no_timestamps + 1 - end, vocabulary - no_timestamps - 1])
-    special, times = op.variadic_split(others, _axis(), split).outputs()
-    special_sum, times_sum = (_sum(_odds(part, highest)) for part in (special, times))
-    likelier = op.greater_equal(times_sum, _scalar(1))  # together than any one token beside them
-    only_times = op.logical_and(likelier, op.greater(rules.timestamps, _scalar(0.5)))
+    split = ints([no_timestamps + 1 - end, vocabulary - no_timestamps - 1])
+    special, times = op.variadic_split(others, index(0), split).outputs()
+    special_sum, times_sum = (sum_of(odds_beside(part, highest)) for part in (special, times))
+    likelier = op.greater_equal(times_sum, scalar(1))  # together than any one token beside them
+    only_times = op.logical_and(likelier, op.greater(rules.timestamps, scalar(0.5)))
     no_text = op.logical_or(forbidden, only_times)
     text_sum_here = op.multiply(text_sum, op.exp(op.subtract(best, highest)))
     sums = [
-        op.select(no_text, _scalar(0), text_sum_here),
-        op.select(only_times, _scalar(0), special_sum),
+        op.select(no_text, scalar(0), text_sum_here),
+        op.select(only_times, scalar(0), special_sum),
         times_sum,
     ]
-    total = op.add(highest, op.log(_sum(op.concat(sums, axis=0))))
+    total = op.add(highest, op.log(sum_of(op.concat(sums, axis=0))))
 
     scores = [
-        op.select(no_text, _scalar(SUPPRESSED), found.logits),
-        op.select(only_times, _scalar(SUPPRESSED), special),
+        op.select(no_text, scalar(SUPPRESSED), found.logits),
+        op.select(only_times, scalar(SUPPRESSED), special),
         times,
     ]
     ids = op.constant(np.arange(end, vocabulary, dtype=np.int32))
     tokens = op.concat([found.tokens, ids], axis=0)
-    number, scores = op.constant(np.int32(k)), op.concat(scores, axis=0)
+    number, scores = index(k), op.concat(scores, axis=0)
     top = op.topk(scores, number, 0, "max", "value", index_element_type="i32")
-    chosen = Likeliest(op.gather(tokens, top.output(1), _axis()), top.output(0), total)
+    chosen = Likeliest(op.gather(tokens, top.output(1), index(0)), top.output(0), total)
 
-    unlisted = op.subtract(text_sum, _sum(_odds(after, best)))
-    parts = [unlisted, _sum(_odds(before, best)), _sum(_odds(logits.others, best))]
-    no_speech_logit = op.gather(logits.others, _ints([no_speech - end]), _axis())
-    return chosen, op.divide(_odds(no_speech_logit, best), _sum(op.concat(parts, axis=0)))
+    unlisted = op.subtract(text_sum, sum_of(odds_beside(after, best)))
+    parts = [unlisted, sum_of(odds_beside(before, best)), sum_of(odds_beside(logits.others, best))]
+    no_speech_logit = op.gather(logits.others, ints([no_speech - end]), index(0))
+    return chosen, op.divide(odds_beside(no_speech_logit, best), sum_of(op.concat(parts, axis=0)))
 
 
 def _suppressed_text(
@@ -132,13 +133,13 @@ def _suppressed_text(
     always = [token for token in checkpoint.suppress_tokens if token < end]
     begin = [t for t in checkpoint.begin_suppress_tokens if t < end and t not in always]
     if not always + begin:
-        return text, _floats([0]), _floats([0])
-    listed = _ints([*always, *begin])
-    before = op.gather(text, listed, _axis())
-    standing = _floats([SUPPRESSED] * len(always) + [0] * len(begin))
-    at_first = _floats([0] * len(always) + [SUPPRESSED] * len(begin))
+        return text, floats([0]), floats([0])
+    listed = ints([*always, *begin])
+    before = op.gather(text, listed, index(0))
+    standing = floats([SUPPRESSED] * len(always) + [0] * len(begin))
+    at_first = floats([0] * len(always) + [SUPPRESSED] * len(begin))
     after = op.add(before, op.add(standing, op.multiply(at_first, first)))
-    return op.scatter_elements_update(text, listed, after, _axis()).output(0), before, after
+    return op.scatter_elements_update(text, listed, after, index(0)).output(0), before, after
 
 
 def _allowed_others(
@@ -149,38 +150,12 @@ def _allowed_others(
     always = SUPPRESSED * np.isin(ids, checkpoint.suppress_tokens)
     begin = SUPPRESSED * np.isin(ids, checkpoint.begin_suppress_tokens)
     timed = SUPPRESSED * (ids == no_timestamps)
-    others = op.add(others, op.add(_floats(always), op.multiply(_floats(begin), rules.first)))
-    others = op.add(others, op.multiply(_floats(timed), rules.timestamps))
+    others = op.add(others, op.add(floats(always), op.multiply(floats(begin), rules.first)))
+    others = op.add(others, op.multiply(floats(timed), rules.timestamps))
     special = op.greater_equal(op.constant(ids), rules.text_low)
     times = op.logical_and(
         op.greater_equal(op.constant(ids), rules.time_low),
         op.less_equal(op.constant(ids), rules.time_high),
     )
     may = op.select(op.constant(ids <= no_timestamps), special, times)
-    return op.select(may, others, _scalar(SUPPRESSED))
-
-
-def _odds(logits: Node | Output, beside: Node | Output) -> Node:
-    """Return how likely tokens are beside one whose logit is given, [1]."""
-    return op.exp(op.subtract(logits, beside))
-
-
-def _sum(x: Node | Output) -> Node:
-    """[n] → [1]."""
-    return op.reduce_sum(x, _ints([0]), keep_dims=True)
-
-
-def _scalar(value: float) -> Node:
-    return op.constant(np.float32(value))
-
-
-def _floats(values: list[float] | np.ndarray) -> Node:
-    return op.constant(np.asarray(values, np.float32))
-
-
-def _ints(values: list[int]) -> Node:
-    return op.constant(np.array(values, np.int32))
-
-
-def _axis() -> Node:
-    return op.constant(np.int32(0))
+    return op.select(may, others, scalar(SUPPRESSED))

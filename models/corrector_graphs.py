@@ -11,6 +11,7 @@ from openvino import opset13 as op
 
 from beamless.models.choice import Likeliest
 from beamless.models.corrector import Corrector
+from beamless.models.operators import floats, scalar
 
 LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e4 here and minus infinity in torch
 LEAST_ODDS = 1e-6
@@ -26,7 +27,7 @@ def seen(corrector: Corrector, hidden: Node, history: Node, spent: Node | None =
     arrays = corrector.arrays
     past = op.reshape(history, np.array([1, 1, -1]), special_zero=False)
     x = _normalised(op.concat([hidden, past], axis=2))
-    x = op.add(op.multiply(x, _constant(arrays["norm.weight"])), _constant(arrays["norm.bias"]))
+    x = op.add(op.multiply(x, floats(arrays["norm.weight"])), floats(arrays["norm.bias"]))
     if spent is None:
         return x
     return op.concat([x, op.reshape(spent, np.array([1, 1, 1]), special_zero=False)], axis=2)
@@ -63,14 +64,14 @@ def doubt_of(corrector: Corrector, layer: Node, logprobs: Node) -> Node:
     """
     zero, axis = op.constant(np.array([0], np.int32)), op.constant(np.int32(0))
     behind = op.subtract(logprobs, op.gather(logprobs, zero, axis))  # [K], 0 of the best
-    behind = op.maximum(behind, _scalar(LEAST_LOGPROB))
-    odds = op.subtract(op.reduce_sum(op.exp(behind), zero, True), _scalar(1.0))
-    log_odds = op.log(op.maximum(odds, _scalar(LEAST_ODDS)))
+    behind = op.maximum(behind, scalar(LEAST_LOGPROB))
+    odds = op.subtract(op.reduce_sum(op.exp(behind), zero, True), scalar(1.0))
+    log_odds = op.log(op.maximum(odds, scalar(LEAST_ODDS)))
     margin = op.negative(op.gather(behind, op.constant(np.array([1], np.int32)), axis))
-    own = op.subtract(behind, op.log(op.add(odds, _scalar(1.0))))
+    own = op.subtract(behind, op.log(op.add(odds, scalar(1.0))))
     entropy = op.negative(op.reduce_sum(op.multiply(op.exp(own), own), zero, True))
     units = op.reshape(layer, np.array([-1]), special_zero=False)
-    x = op.concat([log_odds, op.divide(margin, _scalar(NATS)), entropy, units], axis=0)
+    x = op.concat([log_odds, op.divide(margin, scalar(NATS)), entropy, units], axis=0)
     logit = _linear(corrector.arrays, "doubt", op.unsqueeze(x, axis))
     return op.sigmoid(op.reshape(logit, np.array([1]), special_zero=False))
 
@@ -107,23 +108,23 @@ def scores_of(likeliest: Likeliest, first: Node, text_position: Node) -> Node:
     """
     logits, total = likeliest.logits, likeliest.log_sum_exp
     count = int(logits.get_shape()[0])
-    logprobs = op.maximum(op.subtract(logits, total), _scalar(LEAST_LOGPROB))
+    logprobs = op.maximum(op.subtract(logits, total), scalar(LEAST_LOGPROB))
     zero = op.constant(np.array([0], np.int32))
     best = op.gather(logprobs, zero, op.constant(np.int32(0)))
     entropy = op.negative(op.reduce_sum(op.multiply(op.exp(logprobs), logprobs), zero, True))
     highest = op.gather(logits, zero, op.constant(np.int32(0)))
     columns = [
-        op.divide(logprobs, _scalar(NATS)),
-        op.divide(op.subtract(best, logprobs), _scalar(NATS)),
+        op.divide(logprobs, scalar(NATS)),
+        op.divide(op.subtract(best, logprobs), scalar(NATS)),
         entropy,
-        op.divide(total, _scalar(LOGITS)),
-        op.divide(highest, _scalar(LOGITS)),
+        op.divide(total, scalar(LOGITS)),
+        op.divide(highest, scalar(LOGITS)),
         first,
-        op.divide(op.log(op.add(text_position, _scalar(1.0))), _scalar(NATS)),
+        op.divide(op.log(op.add(text_position, scalar(1.0))), scalar(NATS)),
     ]
     shape = op.constant(np.array([count], np.int32))
     standing = [op.unsqueeze(op.broadcast(c, shape), op.constant(np.int32(1))) for c in columns]
-    return op.concat([*standing, _constant(np.eye(count))], axis=1)
+    return op.concat([*standing, floats(np.eye(count))], axis=1)
 
 
 def _normalised(x: Node) -> Node:
@@ -131,14 +132,6 @@ def _normalised(x: Node) -> Node:
 
 
 def _linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
-    y = op.matmul(x, _constant(arrays[name + ".weight"]), False, True)
+    y = op.matmul(x, floats(arrays[name + ".weight"]), False, True)
     bias = arrays.get(name + ".bias")
-    return y if bias is None else op.add(y, _constant(bias))
-
-
-def _constant(array: np.ndarray) -> Node:
-    return op.constant(np.asarray(array, np.float32))
-
-
-def _scalar(value: float) -> Node:
-    return op.constant(np.float32(value))
+    return y if bias is None else op.add(y, floats(bias))

@@ -16,6 +16,7 @@ from beamless.models.corrector_graphs import (
     seen,
 )
 from beamless.models.graphs import decoder_body, graph_input, graph_output
+from beamless.models.operators import index, ints, odds_beside, scalar, sum_of
 from beamless.models.projection import logits_alike, rough_logits
 from beamless.models.whisper import Checkpoint
 
@@ -73,7 +74,7 @@ def corrected_graph(
         text_position = graph_input([1], np.float32, "text_position")
         inputs.append(text_position)
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
-        embedded = op.gather(op.constant(embedding), tokens, op.constant(np.int32(0)))
+        embedded = op.gather(op.constant(embedding), tokens, index(0))
         scores = scores_of(found, rules.first, text_position)
         state = seen(corrector, hidden, history, spent)
         added, layer = rerank_of(corrector, state, embedded, scores)
@@ -104,21 +105,17 @@ def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node
     the candidates' order.
     """
     logits = op.add(likeliest.logits, added)
-    axis = _ints([0])
+    axis = ints([0])
     highest = op.maximum(
         op.reduce_max(logits, axis, keep_dims=True),
         op.reduce_max(likeliest.logits, axis, keep_dims=True),
     )
-    before = op.reduce_sum(op.exp(op.subtract(likeliest.logits, highest)), axis, keep_dims=True)
-    others = op.subtract(op.exp(op.subtract(likeliest.log_sum_exp, highest)), before)
-    others = op.maximum(others, op.constant(np.float32(0)))
-    after = op.reduce_sum(op.exp(op.subtract(logits, highest)), axis, keep_dims=True)
+    before = sum_of(odds_beside(likeliest.logits, highest))
+    others = op.subtract(odds_beside(likeliest.log_sum_exp, highest), before)
+    others = op.maximum(others, scalar(0))
+    after = sum_of(odds_beside(logits, highest))
     total = op.add(highest, op.log(op.add(others, after)))
     count = op.constant(np.int32(logits.get_output_shape(0)[0]))
     best = op.topk(logits, count, 0, "max", "value", index_element_type="i32", stable=True)
-    tokens = op.gather(likeliest.tokens, best.output(1), op.constant(np.int32(0)))
+    tokens = op.gather(likeliest.tokens, best.output(1), index(0))
     return tokens, op.subtract(best.output(0), total)
-
-
-def _ints(values: list[int]) -> ov.Node:
-    return op.constant(np.array(values, np.int32))

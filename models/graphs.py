@@ -11,6 +11,7 @@ import openvino as ov
 from openvino import Node
 from openvino import opset13 as op
 
+from beamless.models.operators import floats, index, scalar
 from beamless.models.whisper import Checkpoint
 
 HIDDEN_POSITION = -1e4  # added to the scores of masked positions; exp() of it is 0 in float16 too
@@ -76,7 +77,7 @@ def decoder_graph(checkpoint: Checkpoint, capacity: int) -> ov.Model:
 
 def project(checkpoint: Checkpoint, hidden: Node) -> Node:
     """Project hidden states [..., d] to logits [..., V] by the tied token embedding."""
-    embedding = _constant(checkpoint.arrays["model.decoder.embed_tokens.weight"])
+    embedding = floats(checkpoint.arrays["model.decoder.embed_tokens.weight"])
     return op.matmul(hidden, embedding, transpose_a=False, transpose_b=True)
 
 
@@ -92,15 +93,15 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
     ids = graph_input([1, 1], np.int32, "input_ids")
     position = graph_input([1], np.int32, "position_ids")
     mask = graph_input([1, capacity], np.float32, "attention_mask")
-    bias = op.multiply(op.subtract(_scalar(1.0), mask), _scalar(HIDDEN_POSITION))
+    bias = op.multiply(op.subtract(scalar(1.0), mask), scalar(HIDDEN_POSITION))
     bias = op.unsqueeze(bias, np.array([0, 1]))
     weight = graph_input([1, sizes.audio_positions], np.float32, "cross_bias")
     cross_bias = op.unsqueeze(weight, np.array([0, 1]))
     inputs, outputs, alignment = [ids, position, mask, weight], [], []
 
     x = op.add(
-        op.gather(_constant(arrays["model.decoder.embed_tokens.weight"]), ids, _axis(0)),
-        op.gather(_constant(arrays["model.decoder.embed_positions.weight"]), position, _axis(0)),
+        op.gather(floats(arrays["model.decoder.embed_tokens.weight"]), ids, index(0)),
+        op.gather(floats(arrays["model.decoder.embed_positions.weight"]), position, index(0)),
     )
     for layer in range(sizes.decoder_layers):
         name = f"model.decoder.layers.{layer}."
@@ -132,7 +133,7 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
         query = op.transpose(query, np.array([2, 1, 0, 3]))  # B as the query axis: [1, H, B, e]
         weights = _attention(query, cross_key, cross_bias)
         if chosen := [head for at, head in checkpoint.alignment_heads if at == layer]:
-            alignment.append(op.gather(weights, op.constant(np.array(chosen, np.int32)), _axis(1)))
+            alignment.append(op.gather(weights, op.constant(np.array(chosen, np.int32)), index(1)))
         y = _unfused(weights, cross_value)
         y = merge_heads(op.transpose(y, np.array([2, 1, 0, 3])))
         x = op.add(x, linear(arrays, name + "encoder_attn.out_proj", y))
@@ -162,7 +163,7 @@ def _self_attention(
     cached = op.matmul(query, keys[0], False, True)
     own = op.reduce_sum(op.multiply(query, keys[1]), np.array([3]), keep_dims=True)
     weights = op.softmax(op.add(op.concat([cached, own], axis=3), bias), 3)
-    parts = op.variadic_split(weights, _axis(3), op.constant(np.array([-1, 1])))
+    parts = op.variadic_split(weights, index(3), op.constant(np.array([-1, 1])))
     seen = op.matmul(parts.output(0), values[0], False, False)
     return op.add(seen, op.multiply(parts.output(1), values[1]))
 
@@ -178,7 +179,7 @@ def _attention(query: Node, key: Node, bias: Node) -> Node:
 
 def _scaled(query: Node) -> Node:
     size = int(query.get_output_partial_shape(0)[3].get_length())
-    return op.multiply(query, _scalar(size**-0.5))
+    return op.multiply(query, scalar(size**-0.5))
 
 
 def _unfused(weights: Node, value: Node) -> Node:
@@ -186,8 +187,8 @@ def _unfused(weights: Node, value: Node) -> Node:
 
     In four the CPU makes one kernel of the whole attention, for a single query half as fast.
     """
-    product = op.matmul(op.squeeze(weights, _axis(0)), op.squeeze(value, _axis(0)), False, False)
-    return op.unsqueeze(product, _axis(0))
+    product = op.matmul(op.squeeze(weights, index(0)), op.squeeze(value, index(0)), False, False)
+    return op.unsqueeze(product, index(0))
 
 
 def graph_input(shape: list[int], dtype: type, name: str) -> Node:
@@ -204,40 +205,28 @@ def graph_output(node: Node, name: str) -> Node:
     return result
 
 
-def _constant(array: np.ndarray) -> Node:
-    return op.constant(np.asarray(array, np.float32))
-
-
 def _first_positions(embedding: np.ndarray, x: Node) -> Node:
     """Return the embedding [1, T, d] of as many positions as x [1, T, d] has.
 
     It is a constant once the shapes are known, which is before a graph is compiled.
     """
-    length = op.gather(op.shape_of(x), op.constant(np.array([1])), _axis(0))
+    length = op.gather(op.shape_of(x), op.constant(np.array([1])), index(0))
     begin, step, axis = (op.constant(np.array([value])) for value in (0, 1, 1))
-    return op.slice(_constant(embedding[None]), begin, length, step, axis)
-
-
-def _scalar(value: float) -> Node:
-    return op.constant(np.float32(value))
-
-
-def _axis(value: int) -> Node:
-    return op.constant(np.int32(value))
+    return op.slice(floats(embedding[None]), begin, length, step, axis)
 
 
 def linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
     """Multiply x [..., a] by a checkpoint's weight [b, a], and add its bias where there is one."""
-    y = op.matmul(x, _constant(arrays[name + ".weight"]), transpose_a=False, transpose_b=True)
+    y = op.matmul(x, floats(arrays[name + ".weight"]), transpose_a=False, transpose_b=True)
     bias = arrays.get(name + ".bias")
-    return y if bias is None else op.add(y, _constant(bias))
+    return y if bias is None else op.add(y, floats(bias))
 
 
 def layer_norm(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
     """Normalise x [B, T, d] over d."""
     y = op.mvn(x, op.constant(np.array([-1], np.int32)), True, LAYER_NORM_EPSILON, "inside_sqrt")
-    y = op.multiply(y, _constant(arrays[name + ".weight"]))
-    return op.add(y, _constant(arrays[name + ".bias"]))
+    y = op.multiply(y, floats(arrays[name + ".weight"]))
+    return op.add(y, floats(arrays[name + ".bias"]))
 
 
 def feed_forward(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
@@ -248,9 +237,9 @@ def feed_forward(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:
 
 
 def _convolution(arrays: Mapping[str, np.ndarray], name: str, x: Node, stride: int) -> Node:
-    weight = _constant(arrays[name + ".weight"])
+    weight = floats(arrays[name + ".weight"])
     y = op.convolution(x, weight, [stride], [1], [1], [1])
-    return op.add(y, _constant(arrays[name + ".bias"].reshape(1, -1, 1)))
+    return op.add(y, floats(arrays[name + ".bias"].reshape(1, -1, 1)))
 
 
 def split_heads(x: Node, heads: int) -> Node:

@@ -19,6 +19,7 @@ from openvino import opset13 as op
 
 from beamless.models.graphs import project
 from beamless.models.int8 import EMBEDDING, forbid_rounding, rounded
+from beamless.models.operators import flattened, floats, index, ints, odds_beside, sum_of
 from beamless.models.whisper import Checkpoint
 
 SHORTLIST = 64
@@ -50,27 +51,27 @@ class Logits:
 
     def plus(self, added: Node) -> "Logits":
         """Add to all of them, [V]."""
-        text, others = _parts(_flat(added), self.end)
+        text, others = _parts(flattened(added), self.end)
         text, others = op.add(self.text, text), op.add(self.others, others)
         return replace(self, text=text.output(0), others=others.output(0))
 
 
 def logits_alike(checkpoint: Checkpoint, hidden: Node, end: int) -> Logits:
     """Project a hidden state [1, 1, d] by the embedding as it is, rounded or not."""
-    return Logits(*_parts(_flat(project(checkpoint, hidden)), end))
+    return Logits(*_parts(flattened(project(checkpoint, hidden)), end))
 
 
 def rough_logits(checkpoint: Checkpoint, hidden: Node, end: int) -> Logits:
     """Project a hidden state [1, 1, d], text by a matrix that ``round_projection`` finds."""
     embedding = checkpoint.arrays[EMBEDDING].astype(np.float32)
     rough = op.matmul(hidden, op.constant(embedding[:end]), False, True, name=ROUGH)
-    text = _flat(rough)
-    others = _flat(op.matmul(hidden, op.constant(embedding[end:]), False, True))
+    text = flattened(rough)
+    others = flattened(op.matmul(hidden, op.constant(embedding[end:]), False, True))
 
     def error(ids: Output) -> Node:
-        rows = op.gather(op.constant(embedding), ids, _axis())
-        exact = _flat(op.matmul(hidden, rows, transpose_a=False, transpose_b=True))
-        return op.subtract(op.gather(text, ids, _axis()), exact)
+        rows = op.gather(op.constant(embedding), ids, index(0))
+        exact = flattened(op.matmul(hidden, rows, transpose_a=False, transpose_b=True))
+        return op.subtract(op.gather(text, ids, index(0)), exact)
 
     return Logits(text.output(0), others.output(0), error)
 
@@ -116,31 +117,22 @@ def shortlist(logits: Logits, allowed: Output, k: int) -> Shortlist:
     """
     if logits.error is None:
         best = _top(allowed, k)
-        return Shortlist(best.output(1), best.output(0), op.constant(np.zeros(1, np.float32)))
+        return Shortlist(best.output(1), best.output(0), floats([0]))
     rough = _top(allowed, SHORTLIST)
     exact = op.subtract(rough.output(0), logits.error(rough.output(1)))
     best = _top(exact.output(0), k)
-    highest = op.gather(best.output(0), op.constant(np.array([0], np.int32)), _axis())
-    odds = [op.exp(op.subtract(values, highest)) for values in (exact, rough.output(0))]
-    difference = op.subtract(*odds)
-    missing = op.reduce_sum(difference, op.constant(np.array([0], np.int32)), keep_dims=True)
-    tokens = op.gather(rough.output(1), best.output(1), _axis())
+    highest = op.gather(best.output(0), ints([0]), index(0))
+    gained = [odds_beside(values, highest) for values in (exact, rough.output(0))]
+    missing = sum_of(op.subtract(*gained))
+    tokens = op.gather(rough.output(1), best.output(1), index(0))
     return Shortlist(tokens, best.output(0), missing)
 
 
 def _top(values: Output, count: int) -> Node:
     count = min(count, int(values.get_shape()[0]))
-    number = op.constant(np.int32(count))
+    number = index(count)
     return op.topk(values, number, 0, "max", "value", index_element_type="i32")
 
 
 def _parts(logits: Node, end: int) -> list[Output]:
-    return op.variadic_split(logits, _axis(), op.constant(np.array([end, -1], np.int32))).outputs()
-
-
-def _flat(x: Node) -> Node:
-    return op.reshape(x, np.array([-1]), special_zero=False)
-
-
-def _axis() -> Node:
-    return op.constant(np.int32(0))
+    return op.variadic_split(logits, index(0), ints([end, -1])).outputs()

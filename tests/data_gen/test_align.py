@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from beamless.data_gen.align import UNSURE, Heard, cut_text, recall
@@ -25,14 +25,12 @@ def faults_of(text, *heard):
     return [stretch.fault for stretch in cut_text(text, windows(*heard))]
 
 
-@settings(deadline=None)
 @given(PARTS)
 def test_what_is_heard_word_for_word_is_cut_where_the_windows_are(parts):
     written = [" ".join(part) for part in parts]
     assert texts_of(" ".join(written), *written) == written
 
 
-@settings(deadline=None)
 @given(PARTS, PARTS)
 def test_whatever_is_heard_stretches_are_disjoint_parts_of_the_text_in_order(parts, heard):
     text = " ".join(f"{word}{n}" for n, part in enumerate(parts) for word in part)

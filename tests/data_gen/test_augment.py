@@ -129,7 +129,7 @@ def test_a_step_is_taken_as_often_as_its_probability_says(recipe, corpora):
 # Steps
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 3000), st.floats(0.001, 3.0), st.sampled_from(sorted(STEPS)), st.text())
 def test_every_step_keeps_samples_finite_mono_and_within_full_scale(
     recipe, corpora, length, loudness, name, id
@@ -318,7 +318,7 @@ def test_utterances_of_one_speaker_are_joined_in_order_with_gaps(tmp_path, corpo
     assert rms(samples[:RATE]) == pytest.approx(rms(samples[-RATE:]), rel=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text("ab", max_size=12), st.integers(0, 99), st.floats(0, 1))
 def test_joining_loses_repeats_and_reorders_nothing_and_stays_within_its_length(
     folder, corpora, speakers, seed, p
@@ -345,7 +345,7 @@ def test_joined_utterances_keep_what_holds_for_all_and_how_each_was_said():
     assert unsaid == {"part": "a"}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 12), st.integers(0, 99), st.integers(0, 12))
 def test_what_an_earlier_run_joined_is_not_said_again(count, seed, stored):
     said = []

@@ -81,7 +81,7 @@ def test_a_shard_of_refused_utterances_counts_as_done(tmp_path):
     assert pending_shards(tmp_path, "teacher_forced", "best", ["a", "b"], 2) == {}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     count=st.integers(0, 23),
     size=st.integers(1, 6),

@@ -69,7 +69,7 @@ def plain_beam(window, size, room):
     return [tokens for _, tokens in sorted(scored, reverse=True)[:size]]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS, st.sampled_from([0.0, 1.0, 2.0]))
 def test_fault_14_a_beam_as_wide_as_the_tree_finds_what_brute_force_finds(seed, length_penalty):
     window = toy_window(3, seed)
@@ -82,7 +82,7 @@ def test_fault_14_a_beam_as_wide_as_the_tree_finds_what_brute_force_finds(seed, 
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SEEDS, st.sampled_from([2, 3, 5]))
 def test_fault_14_the_n_best_list_is_that_of_the_plainest_beam_search(seed, size):
     window = toy_window(7, seed)
@@ -90,7 +90,7 @@ def test_fault_14_the_n_best_list_is_that_of_the_plainest_beam_search(seed, size
     assert [h.tokens for h in found] == plain_beam(window, size, room=7)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SEEDS)
 def test_fault_13_a_beam_of_one_is_greedy_exactly(seed):
     window = toy_window(7, seed)
@@ -125,7 +125,7 @@ def test_fault_13_a_beam_of_one_is_greedy_on_real_weights(model, request):
     assert one.no_speech_prob == alone.no_speech_prob
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS, st.sampled_from([0.0, 0.6, 1.0]))
 def test_fault_13_the_score_is_the_sum_divided_once(seed, length_penalty):
     window = toy_window(7, seed)

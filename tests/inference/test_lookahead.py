@@ -25,7 +25,7 @@ def decode(window, **options):
     return lookahead(chooser, window, PROMPT, END, LookaheadOptions(**options))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=windows)
 def test_never_in_question_is_greedy(seed):
     window = toy_window(VOCABULARY, seed)
@@ -35,7 +35,7 @@ def test_never_in_question_is_greedy(seed):
     assert ahead.finish_reason == plain.finish_reason
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=windows)
 def test_without_a_budget_it_is_greedy_at_greedys_price(seed):
     window = toy_window(VOCABULARY, seed)
@@ -45,7 +45,7 @@ def test_without_a_budget_it_is_greedy_at_greedys_price(seed):
     assert ahead.steps == plain.steps
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=windows,
     margin=st.floats(0.1, 20),
@@ -65,7 +65,7 @@ def test_the_branch_not_taken_leaves_no_trace_in_the_cache(seed, margin, depth, 
         tokens.append(token)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=windows, budget=st.integers(0, 40))
 def test_the_budget_bounds_the_extra_steps(seed, budget):
     window = toy_window(VOCABULARY, seed)
@@ -75,7 +75,7 @@ def test_the_budget_bounds_the_extra_steps(seed, budget):
     assert ahead.steps - fed <= budget + depth
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=windows, margin=st.floats(0.1, 20), depth=st.integers(2, 5))
 def test_a_branch_that_wins_is_better_than_what_greedy_would_have_written(seed, margin, depth):
     """Looking at the first step alone: no other question follows, as the budget is used up."""
@@ -117,7 +117,7 @@ def test_nothing_is_tried_where_nobody_seems_to_speak():
     assert ahead.steps == plain.steps
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=windows, penalty=st.floats(1.1, 3), boost=st.sampled_from([0.0, 0.5, 2.0]))
 def test_what_a_penalty_or_a_boost_chose_is_not_undone(seed, penalty, boost):
     """By scores it is the best, and no other is as close as nothing."""

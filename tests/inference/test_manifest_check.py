@@ -107,9 +107,7 @@ def test_brackets_without_end_are_no_recursion_error(tmp_path):
 
 
 @given(data=st.data())
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_edited_is_refused_in_one_line_or_of_use(tmp_path, content, graphs, data):
     edited = data.draw(spoilt_json(content))
     try:

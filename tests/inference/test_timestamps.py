@@ -55,7 +55,6 @@ def texts(draw):
     return text
 
 
-@settings(deadline=None)
 @given(texts(), SEEDS)
 def test_the_rules_are_those_of_transformers(text, seed):
     import torch
@@ -78,7 +77,7 @@ def test_a_text_begins_with_a_time_within_the_first_second():
     assert TimestampRules(50256, begin - 1).allowed([]) == (begin, begin, begin + 50)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS)
 def test_greedy_and_every_hypothesis_of_a_beam_obey_the_rules(seed):
     bundle = ToyBundle(VOCABULARY, capacity=14, times=TIMES)
@@ -91,7 +90,7 @@ def test_greedy_and_every_hypothesis_of_a_beam_obey_the_rules(seed):
         assert not h.tokens or h.tokens[0] >= RULES.begin
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS)
 def test_look_ahead_obeys_the_rules_whichever_branch_it_keeps(seed):
     chooser = timed(Greedy(ToyBundle(VOCABULARY, capacity=16, times=TIMES)))

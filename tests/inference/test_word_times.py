@@ -124,7 +124,6 @@ def test_tokens_begin_where_their_attention_does():
     np.testing.assert_allclose(times, np.array(bounds) * 0.02, atol=0.041)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), st.floats(0.001, 30), st.integers(0, 2**32 - 1))
 def test_times_never_fall_and_stay_within_the_audio(steps, seconds, seed):
     alignment = np.random.default_rng(seed).random((steps, 2, 1500)).astype(np.float32)
@@ -142,7 +141,7 @@ def test_a_word_keeps_to_the_speech_that_it_lies_in():
     assert spoken_interval(3.0, 3.2, []) == (3.0, 3.2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(TEXTS, st.floats(0.05, 30), st.integers(0, 2**32 - 1), st.sampled_from(["en", "ja"]))
 @example("0 -'", 1.0, 0, "en")  # a closing mark behind an opening one
 def test_b20_segments_hold_valid_text_their_words_joined_and_times_in_order(

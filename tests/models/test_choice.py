@@ -62,7 +62,7 @@ def on_the_host(logits, first, timed, text, lists=(ALWAYS, AT_FIRST)):
     return allowed[0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     seed=st.integers(0, 10_000),
     spread=st.floats(0.1, 12),

@@ -221,9 +221,7 @@ def test_json_that_is_no_corrector_is_one_line(tmp_path, text):
 
 
 @given(data=st.data())
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_edited_is_refused_in_one_line_or_is_the_same_arrays(tmp_path, data):
     corrector = random_corrector()
     save_corrector(corrector, tmp_path)

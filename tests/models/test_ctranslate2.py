@@ -110,7 +110,7 @@ def test_all_names_are_those_of_transformers(tiny, tiny_reference):
     assert set(tiny.arrays) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_file_that_was_cut_off_anywhere_is_damaged(data, tmp_path_factory):
     content = weight_file(toy_whisper())
@@ -119,14 +119,14 @@ def test_a_file_that_was_cut_off_anywhere_is_damaged(data, tmp_path_factory):
         read_variables(content[:cut], tmp_path_factory.getbasetemp())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=200))
 def test_any_bytes_at_all_are_refused_and_never_crash(content):
     with pytest.raises(BeamlessError):
         read_variables(content, "folder")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_flipped_byte_is_refused_or_gives_arrays_of_the_same_kind(data, tmp_path_factory):
     content = bytearray(weight_file(toy_whisper()))

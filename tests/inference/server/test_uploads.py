@@ -163,7 +163,6 @@ def test_forms_that_cannot_be_read_give_a_400(server, body, kind):
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.binary(max_size=400), st.integers(0, 400), st.binary(max_size=8))

@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollout": ("beamless.data_gen.rollout:rollout", "free decoding to on-policy traces"),
     "traces": ("beamless.data_gen.trace_info:traces", "what a folder of traces holds"),
     "train": ("beamless.training.fit:train", "traces to a corrector"),
+    "average": ("beamless.training.average:average", "trainings of several seeds to one corrector"),
     "rounds": ("beamless.training.rounds:rounds", "corpora to a corrected bundle, by a recipe"),
     "ablate": ("beamless.training.ablations:ablate", "trainings side by side, by a recipe"),
     "corrector": (

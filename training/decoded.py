@@ -25,6 +25,7 @@ from beamless.inference.progress import console
 from beamless.inference.sampling import TokenOptions
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import with_corrector
+from beamless.models.corrector import Corrector
 from beamless.models.whisper import Checkpoint
 from beamless.training.module import CorrectorModule
 from beamless.training.networks import to_corrector
@@ -80,6 +81,14 @@ def decoded_errors(dev: DevSet, chooser: Chooser) -> tuple[Errors, int]:
     return total, runaway
 
 
+def corrected_errors(
+    dev: DevSet, checkpoint: Checkpoint, corrector: Corrector
+) -> tuple[Errors, int]:
+    """Decode the dev set with a corrector; return what ``decoded_errors`` does."""
+    bundle = with_corrector(dev.bundle, checkpoint, corrector)
+    return decoded_errors(dev, Corrected(bundle))
+
+
 class DecodedErrors(lightning.Callback):
     """Logs ``dev_wer`` after each epoch, and says it beside greedy's own."""
 
@@ -97,8 +106,7 @@ class DecodedErrors(lightning.Callback):
         training = module.network.training
         corrector = to_corrector(module.network.eval(), {})
         module.network.train(training)
-        bundle = with_corrector(self._dev.bundle, self._checkpoint, corrector)
-        errors, runaway = decoded_errors(self._dev, Corrected(bundle))
+        errors, runaway = corrected_errors(self._dev, self._checkpoint, corrector)
         module.log("dev_wer", errors.rate)
         plain, plain_runaway = self._greedy
         count = len(self._dev.utterances)

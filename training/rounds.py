@@ -10,6 +10,7 @@ The recipes in ``training/configs/`` are this function's arguments.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from beamless.data_gen.collect import collect
@@ -24,7 +25,10 @@ from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle
 from beamless.models.corrector import load_corrector, save_corrector
 from beamless.models.parity_record import require_parity
+from beamless.models.whisper import load_checkpoint
+from beamless.training.average import mean_of
 from beamless.training.checked_bundle import checked_bundle
+from beamless.training.decoded import DevSet, corrected_errors, read_dev_set
 from beamless.training.fit import PLAIN, train
 from beamless.training.fitting import Fitting
 
@@ -43,6 +47,7 @@ def rounds(
     language: str = "en",
     beam_size: int = 5,
     workers: int = 1,
+    members: int = 1,
     fitting: Fitting = PLAIN,
 ) -> None:
     """Make a corrected bundle out of corpora; a stopped run goes on where it was.
@@ -60,9 +65,12 @@ def rounds(
         language: what is spoken.
         beam_size: of the beam whose list the target is chosen from.
         workers: how many processes collect.
+        members: trainings a round, of seeds that count up from the fitting's; the round's corrector
+            is their mean, as of 'beamless average'.
         fitting: the corrector's family and size, and how it is fitted.
     """
-    require_positive(beam_size=beam_size, limit=limit, dev_limit=dev_limit, workers=workers)
+    require_positive(beam_size=beam_size, limit=limit, dev_limit=dev_limit)
+    require_positive(workers=workers, members=members)
     if rounds < 0:
         raise BeamlessError(f"there are no {rounds} rounds; 0 is teacher forcing alone")
     if not dev:
@@ -94,20 +102,25 @@ def rounds(
                 console().rule(f"round {number}: roll out {name}")
                 visited.append(here / "rollouts" / name)
                 rollout(corpus, traces[name], visited[-1], model=before, target=target, limit=limit)
+        for seed in range(fitting.seed, fitting.seed + members):
+            folder = here / ("corrector" if members == 1 else f"member-{seed}")
+            if not (folder / "corrector.json").is_file():
+                console().rule(f"round {number}: train with seed {seed}")
+                train(
+                    [*traces.values(), *visited],
+                    folder,
+                    model=model,
+                    targets=[target],
+                    policies=["teacher_forced", "on_policy"],
+                    dev=dev,
+                    dev_limit=dev_limit,
+                    audio_context=audio_context,
+                    language=language,
+                    fitting=replace(fitting, seed=seed),
+                )
         if not (here / "corrector" / "corrector.json").is_file():
-            console().rule(f"round {number}: train")
-            train(
-                [*traces.values(), *visited],
-                here / "corrector",
-                model=model,
-                targets=[target],
-                policies=["teacher_forced", "on_policy"],
-                dev=dev,
-                dev_limit=dev_limit,
-                audio_context=audio_context,
-                language=language,
-                fitting=fitting,
-            )
+            judged_by = read_dev_set(open_bundle(model), dev, dev_limit, language, audio_context)
+            _keep_mean(sorted(here.glob("member-*")), here / "corrector", model, judged_by)
         checked_bundle(model, here / "corrector", here / "bundle")
     _keep_best(model, out, rounds)
 
@@ -122,6 +135,15 @@ def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
     if len(names) < len(corpora):
         raise BeamlessError("two of the corpora have the same name; rename a folder of one")
     return names
+
+
+def _keep_mean(members: list[Path], out: Path, model: str, dev: DevSet) -> None:
+    """Write the mean of a round's trainings, with its word errors on the dev set."""
+    mean = mean_of(members)
+    errors, _ = corrected_errors(dev, load_checkpoint(model), mean)
+    console().print(f"mean of {len(members)}: dev WER {errors.rate:.2%}")
+    known = {**mean.config.provenance, "dev_wer": errors.rate}
+    save_corrector(replace(mean, config=replace(mean.config, provenance=known)), out)
 
 
 def _keep_best(model: str, out: Path, rounds: int) -> None:

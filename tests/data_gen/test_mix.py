@@ -163,11 +163,11 @@ def test_what_needs_a_folder_without_a_place_is_left_out_and_said_so(tmp_path, c
     assert "left out: more needs --folders more=PLACE" in told
 
 
-def test_the_recipe_that_is_shipped_is_sound(tmp_path):
-    shipped = Path(mix_recipe.__file__).with_name("mixed.yaml")
-    mixed = read_mix(shipped)
+@pytest.mark.parametrize(("recipe", "left_out"), [("mixed.yaml", 4), ("said.yaml", 2)])
+def test_a_recipe_that_is_shipped_is_sound(recipe, left_out):
+    mixed = read_mix(Path(mix_recipe.__file__).with_name(recipe))
     assert [(part.name, part.total) for part in mixed.parts] == [("requests", 300)]
-    assert len(mixed.left_out) == 4
+    assert len(mixed.left_out) == left_out
     first = next(iter(mixed.parts[0].recordings))
     assert (first.id, first.extra["part"]) == ("requests.000001", "requests")
 

@@ -9,7 +9,6 @@ state, the mean of shifts is the mean of corrected logits.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,14 @@ from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import DOUBT_SCORES, Corrector, check_config
 
 
-def average_of(correctors: Sequence[Corrector], provenance: Mapping[str, Any] = {}) -> Corrector:
+def average_of(correctors: Sequence[Corrector]) -> Corrector:
     """Make the one corrector that adds the mean of what several add.
 
-    Its units are those of all; a gate's logit becomes the mean of theirs.
+    Its units are those of all, a gate's logit is the mean of theirs, and it says of each (in
+    ``members``) where it comes from.
 
     Raises:
-        BeamlessError: there are none, or they are not all of one model and kind.
+        BeamlessError: there are none, or they are not all of one model, kind and language.
     """
     if not correctors:
         raise BeamlessError("name the correctors to average")
@@ -31,8 +31,13 @@ def average_of(correctors: Sequence[Corrector], provenance: Mapping[str, Any] = 
     kinds = {str(replace(one.config, units=1, provenance={})) for one in correctors}
     if len(kinds) > 1:
         raise BeamlessError("only correctors of one model, family and history can be averaged")
+    origins = [dict(one.config.provenance) for one in correctors]
+    languages = [origin.get("languages", []) for origin in origins]
+    if any(learned != languages[0] for learned in languages):
+        raise BeamlessError("these correctors learned different languages; average those of one")
+    provenance = {"languages": languages[0], "members": origins}
     units = sum(one.config.units for one in correctors)
-    config = replace(first, units=units, provenance=dict(provenance))
+    config = replace(first, units=units, provenance=provenance)
     check_config(config)
     each = [one.arrays for one in correctors]
     entry = "state" if first.family == "rerank" else "up"

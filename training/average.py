@@ -5,7 +5,7 @@ from pathlib import Path
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.models.average import average_of
-from beamless.models.corrector import Corrector, load_corrector, save_corrector
+from beamless.models.corrector import load_corrector, save_corrector
 
 
 def average(correctors: list[Path], out: Path) -> None:
@@ -20,20 +20,6 @@ def average(correctors: list[Path], out: Path) -> None:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BeamlessError(f"{out} exists; name another folder, or remove it")
-    mean = mean_of(correctors)
+    mean = average_of([load_corrector(folder) for folder in correctors])
     save_corrector(mean, out)
     console().print(f"wrote {out} ({mean.parameters:,} parameters)")
-
-
-def mean_of(correctors: list[Path]) -> Corrector:
-    """Load correctors and average them; the mean says of each how it was trained.
-
-    Raises:
-        BeamlessError: a folder holds none, or they do not fit together.
-    """
-    members = [load_corrector(folder) for folder in correctors]
-    origins = [dict(one.config.provenance) for one in members]
-    languages = [origin.get("languages", []) for origin in origins]
-    if any(learned != languages[0] for learned in languages):
-        raise BeamlessError("these correctors learned different languages; average those of one")
-    return average_of(members, {"languages": languages[0], "members": origins})

@@ -22,13 +22,12 @@ from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
+from beamless.models.average import average_of
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import load_corrector, save_corrector
+from beamless.models.corrector import Corrector, load_corrector, save_corrector
 from beamless.models.parity_record import require_parity
 from beamless.models.whisper import load_checkpoint
-from beamless.training.average import mean_of
 from beamless.training.checked_bundle import checked_bundle
-from beamless.training.decoded import DevSet, corrected_errors, read_dev_set
 from beamless.training.fit import PLAIN, train
 from beamless.training.fitting import Fitting
 
@@ -102,8 +101,9 @@ def rounds(
                 console().rule(f"round {number}: roll out {name}")
                 visited.append(here / "rollouts" / name)
                 rollout(corpus, traces[name], visited[-1], model=before, target=target, limit=limit)
-        for seed in range(fitting.seed, fitting.seed + members):
-            folder = here / ("corrector" if members == 1 else f"member-{seed}")
+        seeds = range(fitting.seed, fitting.seed + members)
+        folders = [here / (f"member-{seed}" if members > 1 else "corrector") for seed in seeds]
+        for seed, folder in zip(seeds, folders, strict=True):
             if not (folder / "corrector.json").is_file():
                 console().rule(f"round {number}: train with seed {seed}")
                 train(
@@ -119,8 +119,12 @@ def rounds(
                     fitting=replace(fitting, seed=seed),
                 )
         if not (here / "corrector" / "corrector.json").is_file():
-            judged_by = read_dev_set(open_bundle(model), dev, dev_limit, language, audio_context)
-            _keep_mean(sorted(here.glob("member-*")), here / "corrector", model, judged_by)
+            mean = average_of([load_corrector(folder) for folder in folders])
+            rate = _dev_wer(mean, model, dev, dev_limit, language, audio_context)
+            console().print(f"mean of {members}: dev WER {rate:.2%}")
+            known = {**mean.config.provenance, "dev_wer": rate}
+            config = replace(mean.config, provenance=known)
+            save_corrector(replace(mean, config=config), here / "corrector")
         checked_bundle(model, here / "corrector", here / "bundle")
     _keep_best(model, out, rounds)
 
@@ -137,13 +141,19 @@ def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def _keep_mean(members: list[Path], out: Path, model: str, dev: DevSet) -> None:
-    """Write the mean of a round's trainings, with its word errors on the dev set."""
-    mean = mean_of(members)
-    errors, _ = corrected_errors(dev, load_checkpoint(model), mean)
-    console().print(f"mean of {len(members)}: dev WER {errors.rate:.2%}")
-    known = {**mean.config.provenance, "dev_wer": errors.rate}
-    save_corrector(replace(mean, config=replace(mean.config, provenance=known)), out)
+def _dev_wer(
+    corrector: Corrector,
+    model: str,
+    dev: list[Path],
+    dev_limit: int | None,
+    language: str,
+    audio_context: AudioContext,
+) -> float:
+    from beamless.training.decoded import corrected_errors, read_dev_set
+
+    dev_set = read_dev_set(open_bundle(model), dev, dev_limit, language, audio_context)
+    errors, _ = corrected_errors(dev_set, load_checkpoint(model), corrector)
+    return errors.rate
 
 
 def _keep_best(model: str, out: Path, rounds: int) -> None:

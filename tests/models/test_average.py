@@ -60,8 +60,14 @@ def test_it_adds_the_mean_of_what_each_adds(family: str, kind: dict[str, bool]) 
 
 def test_an_average_is_kept_and_loaded_as_any_corrector(tmp_path: Path) -> None:
     """With what it was averaged from."""
-    save_corrector(average_of([trained(0), trained(1)], {"members": 2}), tmp_path)
-    assert load_corrector(tmp_path).config.provenance == {"members": 2}
+    save_corrector(average_of([trained(0), trained(1)]), tmp_path)
+    assert load_corrector(tmp_path).config.provenance == {"languages": [], "members": [{}, {}]}
+
+
+def test_the_average_of_nothing_is_refused() -> None:
+    """As from a pattern that no folder fits."""
+    with pytest.raises(BeamlessError, match="name the correctors"):
+        average_of([])
 
 
 def test_correctors_of_two_models_are_refused() -> None:

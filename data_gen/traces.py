@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.inference.atomic import is_taken, replaced_atomically, write_text_atomically
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import AudioContext
 
@@ -119,7 +119,7 @@ def open_traces(folder: Path, recipe: TraceRecipe) -> None:
     Raises:
         BeamlessError: the folder holds something else, or traces of another recipe.
     """
-    if not folder.exists() or not any(folder.iterdir()):
+    if not is_taken(folder):
         _write_recipe(folder, recipe)
         return
     present = read_recipe(folder)

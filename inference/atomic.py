@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and in places that nothing holds yet."""
 
 import errno
 import os
@@ -49,6 +49,11 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_taken(folder: Path) -> bool:
+    """Tell whether where a folder is to be made a file lies, or a folder that is not empty."""
+    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
 
 
 def write_text_atomically(path: Path, text: str) -> None:

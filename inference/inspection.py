@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from beamless.inference.atomic import is_taken
 from beamless.inference.audio import SAMPLE_RATE
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
@@ -79,7 +80,7 @@ class Inspector:
         from beamless.inference.inspection_picture import require_matplotlib
 
         require_matplotlib()
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if is_taken(folder):
             raise BeamlessError(f"{folder} exists and holds something; name a new folder")
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._count = folder, 0

@@ -11,7 +11,7 @@ from openvino import opset13 as op
 
 from beamless.models.choice import Likeliest
 from beamless.models.corrector import Corrector
-from beamless.models.operators import floats, scalar
+from beamless.models.operators import flattened, floats, index, ints, scalar, sum_of
 
 LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e4 here and minus infinity in torch
 LEAST_ODDS = 1e-6
@@ -62,18 +62,16 @@ def doubt_of(corrector: Corrector, layer: Node, logprobs: Node) -> Node:
     Returns:
         The probability that the best is wrong, [1].
     """
-    zero, axis = op.constant(np.array([0], np.int32)), op.constant(np.int32(0))
-    behind = op.subtract(logprobs, op.gather(logprobs, zero, axis))  # [K], 0 of the best
+    behind = op.subtract(logprobs, op.gather(logprobs, ints([0]), index(0)))  # [K], 0 of the best
     behind = op.maximum(behind, scalar(LEAST_LOGPROB))
-    odds = op.subtract(op.reduce_sum(op.exp(behind), zero, True), scalar(1.0))
+    odds = op.subtract(sum_of(op.exp(behind)), scalar(1.0))
     log_odds = op.log(op.maximum(odds, scalar(LEAST_ODDS)))
-    margin = op.negative(op.gather(behind, op.constant(np.array([1], np.int32)), axis))
+    margin = op.negative(op.gather(behind, ints([1]), index(0)))
     own = op.subtract(behind, op.log(op.add(odds, scalar(1.0))))
-    entropy = op.negative(op.reduce_sum(op.multiply(op.exp(own), own), zero, True))
-    units = op.reshape(layer, np.array([-1]), special_zero=False)
-    x = op.concat([log_odds, op.divide(margin, scalar(NATS)), entropy, units], axis=0)
-    logit = _linear(corrector.arrays, "doubt", op.unsqueeze(x, axis))
-    return op.sigmoid(op.reshape(logit, np.array([1]), special_zero=False))
+    entropy = op.negative(sum_of(op.multiply(op.exp(own), own)))
+    scores = [log_odds, op.divide(margin, scalar(NATS)), entropy]
+    x = op.concat([*scores, flattened(layer)], axis=0)
+    return op.sigmoid(flattened(_linear(corrector.arrays, "doubt", op.unsqueeze(x, index(0)))))
 
 
 def rerank_of(corrector: Corrector, state: Node, embedded: Node, scores: Node) -> tuple[Node, Node]:
@@ -95,8 +93,7 @@ def rerank_of(corrector: Corrector, state: Node, embedded: Node, scores: Node) -
     x = op.add(op.add(state, token), _linear(arrays, "score", scores))
     x = op.gelu(op.add(x, op.multiply(state, token)), "erf")
     x = op.gelu(_linear(arrays, "up", x), "erf")
-    added = op.reshape(_linear(arrays, "down", x), np.array([-1]), special_zero=False)
-    return added, op.reduce_mean(x, op.constant(np.array([0], np.int32)), keep_dims=True)
+    return flattened(_linear(arrays, "down", x)), op.reduce_mean(x, ints([0]), keep_dims=True)
 
 
 def scores_of(likeliest: Likeliest, first: Node, text_position: Node) -> Node:
@@ -109,10 +106,8 @@ def scores_of(likeliest: Likeliest, first: Node, text_position: Node) -> Node:
     logits, total = likeliest.logits, likeliest.log_sum_exp
     count = int(logits.get_shape()[0])
     logprobs = op.maximum(op.subtract(logits, total), scalar(LEAST_LOGPROB))
-    zero = op.constant(np.array([0], np.int32))
-    best = op.gather(logprobs, zero, op.constant(np.int32(0)))
-    entropy = op.negative(op.reduce_sum(op.multiply(op.exp(logprobs), logprobs), zero, True))
-    highest = op.gather(logits, zero, op.constant(np.int32(0)))
+    best, highest = (op.gather(x, ints([0]), index(0)) for x in (logprobs, logits))
+    entropy = op.negative(sum_of(op.multiply(op.exp(logprobs), logprobs)))
     columns = [
         op.divide(logprobs, scalar(NATS)),
         op.divide(op.subtract(best, logprobs), scalar(NATS)),
@@ -122,13 +117,12 @@ def scores_of(likeliest: Likeliest, first: Node, text_position: Node) -> Node:
         first,
         op.divide(op.log(op.add(text_position, scalar(1.0))), scalar(NATS)),
     ]
-    shape = op.constant(np.array([count], np.int32))
-    standing = [op.unsqueeze(op.broadcast(c, shape), op.constant(np.int32(1))) for c in columns]
+    standing = [op.unsqueeze(op.broadcast(c, ints([count])), index(1)) for c in columns]
     return op.concat([*standing, floats(np.eye(count))], axis=1)
 
 
 def _normalised(x: Node) -> Node:
-    return op.mvn(x, op.constant(np.array([-1], np.int32)), True, 1e-5, "inside_sqrt")
+    return op.mvn(x, ints([-1]), True, 1e-5, "inside_sqrt")
 
 
 def _linear(arrays: Mapping[str, np.ndarray], name: str, x: Node) -> Node:

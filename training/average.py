@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from beamless.inference.atomic import is_taken
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.models.average import average_of
@@ -18,7 +19,7 @@ def average(correctors: list[Path], out: Path) -> None:
         correctors: folders that train made, of one model, family and history.
         out: the mean's folder; new.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if is_taken(out):
         raise BeamlessError(f"{out} exists; name another folder, or remove it")
     mean = average_of([load_corrector(folder) for folder in correctors])
     save_corrector(mean, out)

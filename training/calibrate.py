@@ -12,7 +12,7 @@ from rich.table import Table
 
 from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.subset import spread
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
@@ -74,7 +74,7 @@ def calibrate(
         device: an OpenVINO device.
     """
     require_matplotlib()
-    if out.exists() and any(out.iterdir()):
+    if is_taken(out):
         raise BeamlessError(f"{out} exists; name another folder")
     work = [u for folder in corpora for u in spread(read_corpus(folder), limit)]
     opened = open_bundle(bundle, device)

@@ -13,7 +13,7 @@ from beamless.data_gen.grammar import load_grammar
 from beamless.data_gen.sample import reading_file, sample_recordings
 from beamless.data_gen.synth import synth
 from beamless.data_gen.targets import errors_of
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.bundle import Bundle, load_bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.methods import open_method
@@ -50,11 +50,7 @@ def demo(out: Path = Path("beamless-demo"), *, sentences: int = 60, model: str =
     """
     said = out / "recipe.json"
     recipe = json.dumps({"sentences": sentences, "model": model}) + "\n"
-    if (
-        out.exists()
-        and any(out.iterdir())
-        and (not said.is_file() or said.read_text(encoding="utf-8") != recipe)
-    ):
+    if is_taken(out) and (not said.is_file() or said.read_text(encoding="utf-8") != recipe):
         raise BeamlessError(f"{out} exists and holds no demo like this one; name another folder")
     write_text_atomically(said, recipe)
     output = screen()

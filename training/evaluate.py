@@ -8,7 +8,7 @@ from pathlib import Path
 from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.data_gen.targets import errors_of
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
 from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
@@ -217,7 +217,7 @@ def _open_out(out: Path, run: Run) -> Path:
     text = json.dumps(asdict(run), indent=2, ensure_ascii=False) + "\n"
     if (out / "report.json").exists():
         raise BeamlessError(f"{out} holds a finished report; name another folder")
-    if out.exists() and any(out.iterdir()):
+    if is_taken(out):
         if not recipe.is_file() or recipe.read_text(encoding="utf-8") != text:
             raise BeamlessError(f"{out} exists and holds no run like this one; name another folder")
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from beamless.data_gen.traces import Policy, Steps, TargetKind, read_recipe
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
@@ -228,7 +228,7 @@ def _open_folder(out: Path, recipe: dict[str, Any]) -> None:
     file = out / "recipe.json"
     if (out / "corrector.json").is_file():
         raise BeamlessError(f"{out} holds a finished corrector; name another folder")
-    if out.exists() and any(out.iterdir()):
+    if is_taken(out):
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             raise BeamlessError(f"{out} exists and is no training of this recipe; name another")
         return

@@ -3,6 +3,7 @@
 import csv
 import json
 import multiprocessing
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,8 +101,15 @@ def test_a_killed_collection_goes_on_to_the_same_files(way, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_while_workers_collect_ends_them_too(way, tmp_path):
-    out = tmp_path / "traces"
-    arguments = ["collect", way / "corpus", out, "--shard-size", "1", "--workers", "2"]
+    corpus, out = tmp_path / "corpus", tmp_path / "traces"
+    shutil.copytree(way / "corpus", corpus)
+    rows = [
+        json.loads(line) for line in (corpus / "metadata.jsonl").read_text("utf-8").splitlines()
+    ]
+    many = [{**row, "id": f"{row['id']}-{n}"} for row in rows for n in range(20)]
+    lines = "".join(json.dumps(row) + "\n" for row in many)
+    (corpus / "metadata.jsonl").write_text(lines, encoding="utf-8")
+    arguments = ["collect", corpus, out, "--shard-size", "1", "--workers", "2"]
     running = started_until(out, "0*.parquet", arguments)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=20)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from beamless.data_gen.corpora import corpus_name
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.cache import cache_folder
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
@@ -199,7 +199,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
         return
     if (out / "bench.json").exists():
         raise BeamlessError(f"{out} holds a finished bench; name another folder")
-    if out.exists() and any(out.iterdir()) and not (out / "run.json").is_file():
+    if is_taken(out) and not (out / "run.json").is_file():
         raise BeamlessError(f"{out} exists and holds no bench; name another folder")
     out.mkdir(parents=True, exist_ok=True)
     yield out

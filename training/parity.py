@@ -41,9 +41,10 @@ INT8_LOGIT_BOUND = 0.5
 """Where weights are int8: the NPU plugin's way rounds what they are multiplied with as well;
 measured 0.26 (tiny.en, NPU:CPU; 0.0001 on the CPU, which does not)."""
 
-ENCODER_LOGIT_BOUND = 1.0
+ENCODER_LOGIT_BOUND = 1.5
 """Where the encoder computes in fewer bits than 32; measured with bfloat16 on 30 recordings: 0.64
-(tiny.en) and 0.74 (base), where one recording of 60 had another token, at logits 0.5 apart."""
+(tiny.en) and 0.74 (base), where one recording of 60 had another token, at logits 0.5 apart; on a
+CPU of another make 1.05 (base, NPU:CPU, which rounds more)."""
 
 BEAM_WER_BOUND = 0.003
 LEAST_WORDS = 1000
@@ -69,8 +70,8 @@ def check(
     the device and on the NPU plugin's path over the CPU (where this OpenVINO has it), and no
     step's logits are further from the reference's than the bound: 0.01, or 0.1 where the bundle
     stores weights as float16 that do not fit in it, or 0.5 where it stores them as int8, as the
-    reference has them then, too, or 1 where its encoder computes in fewer bits than 32. The figures
-    go to parity.json beside the bundle.
+    reference has them then, too, or 1.5 where its encoder computes in fewer bits than 32. The
+    figures go to parity.json beside the bundle.
 
     Two tokens whose logits are closer together than the bound are a near-tie: which of them is
     larger is a matter of rounding. A recording that parts there is counted and named, but does

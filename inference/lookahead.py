@@ -31,7 +31,7 @@ class LookaheadOptions:
         budget: extra decoder steps that a window may spend.
     """
 
-    margin: float = 1.0
+    margin: float = 2.0
     doubt: float = 0.3
     depth: int = 4
     budget: int = 64

@@ -21,7 +21,7 @@ class Labeller:
         self._tokenizer, self._top_k, self._language = bundle.tokenizer, top_k, language
         self._rule = Suppression.of(manifest.suppress_tokens, manifest.begin_suppress_tokens)
         arrays = load_checkpoint(manifest.model["name"]).arrays
-        self._embedding = arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
+        self._embedding = arrays["model.decoder.embed_tokens.weight"].astype(np.float64)
 
     def describe(self, hidden: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of a trace that follow from its hidden states [T, d]."""

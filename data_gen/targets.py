@@ -50,16 +50,19 @@ def describe_steps(
 ) -> dict[str, np.ndarray]:
     """Recompute what greedy saw at each step from its hidden state.
 
+    In float64, so that the float32 that is kept is the same however many threads multiply: which
+    sums they split depends on their number, on some CPUs.
+
     Args:
         hidden: [T, d]; the first row is a window's first step.
-        embedding: the tied output projection [V, d].
+        embedding: the tied output projection [V, d], float64.
         always, begin: ids suppressed at every step, and at the first.
         k: candidates to keep.
 
     Returns:
         ``top_ids`` int32 and ``top_logprobs`` float32 [T, K], ``log_sum_exp`` float32 [T].
     """
-    logits = hidden.astype(np.float32) @ embedding.T
+    logits = hidden.astype(np.float64) @ embedding.T
     logits[:, always] = -np.inf
     logits[0, begin] = -np.inf
     total = log_sum_exp(logits)

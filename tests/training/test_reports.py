@@ -53,7 +53,7 @@ def steps(tiny, tiny_bundle, windows) -> Steps:
     tokenizer, decoder = tiny_bundle.tokenizer, Greedy(tiny_bundle).decoder
     manifest = tiny_bundle.manifest
     rule = Suppression.of(manifest.suppress_tokens, manifest.begin_suppress_tokens)
-    embedding = tiny.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
+    embedding = tiny.arrays["model.decoder.embed_tokens.weight"].astype(np.float64)
     labels, hidden, seen = [], [], []
     for window, text in zip(windows, TEXTS, strict=True):
         tokens = (*tokenizer.encode(text), tokenizer.end)

@@ -122,6 +122,8 @@ def open_traces(folder: Path, recipe: TraceRecipe) -> None:
     if not is_taken(folder):
         _write_recipe(folder, recipe)
         return
+    if not (folder / "recipe.json").is_file():
+        raise BeamlessError(f"{folder} exists and holds no traces; name another folder")
     present = read_recipe(folder)
     for name, value in asdict(recipe).items():
         there = getattr(present, name)

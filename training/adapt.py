@@ -24,7 +24,7 @@ from beamless.data_gen.targets import errors_of
 from beamless.data_gen.text_lines import digest_of, read_text_lines
 from beamless.data_gen.voices import load_voice
 from beamless.data_gen.word_errors import Errors
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import begin, write_text_atomically
 from beamless.inference.audio import WINDOW_SECONDS
 from beamless.inference.bundle import Bundle
 from beamless.inference.counts import require_positive
@@ -98,6 +98,7 @@ def adapt(
     cast = cast_from_recipe(voices) if voices else _one_voice()
     known, aside = set_aside(cast)
     learnt, judged = sentences_around(terms, own, per_word, seed)
+    begin(out, "adapt")
     origin = {"words": digest_of(words), "per_word": per_word, "seed": seed}
     make_corpus(learnt, out / "learnt", known, origin)
     make_corpus(judged, out / "judged", aside or known, origin)

@@ -20,7 +20,7 @@ from beamless.inference.progress import console, progress
 from beamless.inference.timing import timed
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
-from beamless.models.parity_record import read_parity, require_parity
+from beamless.models.parity_record import called, read_parity, require_parity
 from beamless.models.precision import Profile
 from beamless.training.contenders import Contender, contender, decode, open_contenders
 from beamless.training.kept_windows import KeptWindows
@@ -204,7 +204,8 @@ def _passed_gate(bundle: Bundle) -> bool:
     record = read_parity(bundle)
     if record is None:
         console().print(
-            f"{bundle.folder} was never checked against the reference; 'beamless check' does it"
+            f"{bundle.folder} was never checked against the reference; "
+            f"'beamless check {called(bundle)}' does it"
         )
         return False
     require_parity(bundle)

@@ -17,7 +17,7 @@ from beamless.data_gen.collect import collect
 from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.traces import TargetKind
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import begin, write_text_atomically
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
@@ -78,6 +78,7 @@ def rounds(
     for corpus in (*corpora, *dev):
         read_corpus(corpus)
     require_parity(open_bundle(model))
+    begin(out, "rounds")
     traces = {name: out / "traces" / name for name in names}
     for name, corpus in names.items():
         console().rule(f"collect {name}")

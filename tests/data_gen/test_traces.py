@@ -218,3 +218,10 @@ def test_info_counts_differing_steps_and_coverage(tmp_path):
     assert (summary.utterances, summary.steps, summary.differing) == (1, 4, 3)
     assert summary.coverage == {2: pytest.approx(1 / 3)}
     assert (summary.wer, summary.greedy_wer) == (0.5, 1.0)
+
+
+def test_a_folder_of_something_else_is_named_as_taken_and_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="exists and holds no traces; name another folder"):
+        open_traces(tmp_path, RECIPE)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from beamless.inference.atomic import replaced_atomically, told_if_full
+from beamless.inference.atomic import begin, replaced_atomically, told_if_full
+from beamless.inference.errors import BeamlessError
 
 
 def leave(monkeypatch, free):
@@ -61,3 +62,25 @@ def test_a_bundle_that_finds_no_room_is_one_line_and_leaves_nothing(tmp_path):
     assert last == f"beamless: {tmp_path}: No space left on device; choose another place"
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_of_many_stages_goes_on_in_its_own_folder(tmp_path):
+    begin(tmp_path / "out", "rounds")
+    (tmp_path / "out" / "traces").mkdir()
+    begin(tmp_path / "out", "rounds")
+
+
+@pytest.mark.parametrize("there", ["a file", "a file in a folder", "another command's"])
+def test_a_place_that_holds_something_else_is_not_written_into(tmp_path, there):
+    out = tmp_path / "out"
+    if there == "a file":
+        out.write_text("mine", encoding="utf-8")
+    elif there == "a file in a folder":
+        out.mkdir()
+        (out / "table.md").write_text("mine", encoding="utf-8")
+    else:
+        begin(out, "adapt")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BeamlessError, match="is not of 'beamless ablate'; name another folder"):
+        begin(out, "ablate")
+    assert sorted(tmp_path.rglob("*")) == before

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from beamless.data_gen.traces import TraceRecipe, open_traces
+from beamless.inference.atomic import begin
 from beamless.inference.errors import BeamlessError
 from beamless.training import ablations
 from beamless.training.ablation_picture import anchors, draw_ablations
@@ -114,6 +115,7 @@ def test_a_place_is_a_folder_of_traces_or_holds_several(tmp_path):
 def test_a_row_of_other_settings_is_not_taken_for_done(tmp_path, tiny_bundle):
     row = {"name": "plain", "methods": ["greedy"]}
     out = tmp_path / "out"
+    begin(out, "ablate")
     ablations._open_row(out / "plain", {**row, "limit": 1})
     with pytest.raises(BeamlessError, match="a row of other settings"):
         ablate(recipe_of(tmp_path, row, model=str(tiny_bundle.folder)), out, [tmp_path])

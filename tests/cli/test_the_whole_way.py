@@ -112,7 +112,7 @@ def test_ctrl_c_while_workers_collect_ends_them_too(way, tmp_path):
     arguments = ["collect", corpus, out, "--shard-size", "1", "--workers", "2"]
     running = started_until(out, "0*.parquet", arguments)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=20)
+    _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "Traceback" not in errors and "run the same command again" in errors
 

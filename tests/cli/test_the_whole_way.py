@@ -28,6 +28,13 @@ LINES = [
 ]
 
 
+INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+runpy.run_module("beamless", run_name="__main__", alter_sys=True)
+"""
+
+
 def beamless(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run one command line to its end."""
     command = [sys.executable, "-m", "beamless", *map(str, arguments)]
@@ -74,7 +81,7 @@ def test_collecting_again_costs_nothing_and_changes_nothing(way):
 def started_until(out: Path, sign: str, arguments: list[object]) -> subprocess.Popen[str]:
     """Start a command; return it as soon as a file of that name is in its folder."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "beamless", *map(str, arguments)],
+        [sys.executable, "-c", INTERRUPTIBLE, *map(str, arguments)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -112,7 +119,7 @@ def test_ctrl_c_while_workers_collect_ends_them_too(way, tmp_path):
     arguments = ["collect", corpus, out, "--shard-size", "1", "--workers", "2"]
     running = started_until(out, "0*.parquet", arguments)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=20)
     assert running.returncode == 130
     assert "Traceback" not in errors and "run the same command again" in errors
 

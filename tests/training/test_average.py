@@ -8,6 +8,7 @@ import pytest
 import soundfile as sf
 from conftest import OTHER_SENTENCE, SENTENCE
 
+from beamless.inference.atomic import begin
 from beamless.inference.bundle import load_bundle
 from beamless.inference.errors import BeamlessError
 from beamless.models.bundle import open_bundle
@@ -48,6 +49,7 @@ def test_a_round_of_two_members_keeps_their_mean(tiny_bundle, speech, other_spee
             sf.write(corpus / f"{name}.wav", samples, 16000)
             file.write(json.dumps({"id": name, "file_name": f"{name}.wav", "text": text}) + "\n")
     made = tmp_path / "made"
+    begin(made, "rounds")
     for done in (made / "round-0" / "bundle", made / "bundle"):  # so that none is built and checked
         shutil.copytree(tiny_bundle.folder, done)
         write_parity(load_bundle(done), {"passed": True})

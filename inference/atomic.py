@@ -63,14 +63,27 @@ def begin(folder: Path, command: str) -> None:
     Raises:
         BeamlessError: something else lies there.
     """
-    marker, text = folder / MADE_BY, f"beamless {command}\n"
-    if marker.is_file() and marker.read_text(encoding="utf-8") == text:
+    require_own(folder, command)
+    write_text_atomically(folder / MADE_BY, _mark_of(command))
+
+
+def require_own(folder: Path, command: str) -> None:
+    """See that nothing lies where a command wants its folder, but what it began there before.
+
+    Raises:
+        BeamlessError: something else does.
+    """
+    marker = folder / MADE_BY
+    if marker.is_file() and marker.read_text(encoding="utf-8") == _mark_of(command):
         return
     if is_taken(folder):
         raise BeamlessError(
             f"{folder} exists and is not of 'beamless {command}'; name another folder"
         )
-    write_text_atomically(marker, text)
+
+
+def _mark_of(command: str) -> str:
+    return f"beamless {command}\n"
 
 
 def write_text_atomically(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ state, the mean of shifts is the mean of corrected logits.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -28,9 +28,12 @@ def average_of(correctors: Sequence[Corrector]) -> Corrector:
     if not correctors:
         raise BeamlessError("name the correctors to average")
     first = correctors[0].config
-    kinds = {str(replace(one.config, units=1, provenance={})) for one in correctors}
-    if len(kinds) > 1:
-        raise BeamlessError("only correctors of one model, family and history can be averaged")
+    kinds = [asdict(replace(one.config, units=1, provenance={})) for one in correctors]
+    if apart := [name for name in kinds[0] if any(k[name] != kinds[0][name] for k in kinds)]:
+        raise BeamlessError(
+            "only correctors of one model and kind can be averaged; these differ in "
+            + ", ".join(apart)
+        )
     origins = [dict(one.config.provenance) for one in correctors]
     languages = [origin.get("languages", []) for origin in origins]
     if any(learned != languages[0] for learned in languages):

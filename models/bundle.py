@@ -133,7 +133,8 @@ def check_match(checkpoint: Checkpoint, corrector: Corrector) -> None:
     if corrector.config.model_hash != checkpoint.hash:
         raise BeamlessError(
             f"this corrector was trained on another model ({corrector.config.model_hash[:12]}) "
-            f"than {checkpoint.name} ({checkpoint.hash[:12]})"
+            f"than {checkpoint.name} ({checkpoint.hash[:12]}); name its own model, or train one "
+            "for this"
         )
     for name in ("width", "vocabulary"):
         size = getattr(checkpoint.sizes, name)

@@ -14,7 +14,15 @@ from openvino import Node, Output
 from openvino import opset13 as op
 
 from beamless.models.graphs import graph_input
-from beamless.models.operators import floats, index, ints, odds_beside, scalar, sum_of
+from beamless.models.operators import (
+    floats,
+    index,
+    ints,
+    odds_beside,
+    scalar,
+    sum_of,
+    sum_of_many,
+)
 from beamless.models.projection import Logits, shortlist
 from beamless.models.whisper import Checkpoint
 
@@ -85,7 +93,7 @@ def choose(
     text, before, after = _suppressed_text(checkpoint, logits.text, rules.first, end)
     found = shortlist(logits, text, k)
     best = op.gather(found.logits, ints([0]), index(0))
-    text_sum = op.add(sum_of(odds_beside(text, best)), found.missing)
+    text_sum = op.add(sum_of_many(odds_beside(text, best)), found.missing)
     forbidden = op.greater(rules.text_low, index(0))
     others = _allowed_others(checkpoint, logits.others, rules, no_timestamps, end)
     best_text = op.select(forbidden, scalar(SUPPRESSED), best)

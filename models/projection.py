@@ -19,7 +19,7 @@ from openvino import opset13 as op
 
 from beamless.models.graphs import project
 from beamless.models.int8 import EMBEDDING, forbid_rounding, rounded
-from beamless.models.operators import flattened, floats, index, ints, odds_beside, sum_of
+from beamless.models.operators import flattened, floats, index, ints, largest, odds_beside, sum_of
 from beamless.models.whisper import Checkpoint
 
 SHORTLIST = 64
@@ -116,22 +116,14 @@ def shortlist(logits: Logits, allowed: Output, k: int) -> Shortlist:
         k: how many to find.
     """
     if logits.error is None:
-        best = _top(allowed, k)
-        return Shortlist(best.output(1), best.output(0), floats([0]))
-    rough = _top(allowed, SHORTLIST)
-    exact = op.subtract(rough.output(0), logits.error(rough.output(1)))
-    best = _top(exact.output(0), k)
-    highest = op.gather(best.output(0), ints([0]), index(0))
-    gained = [odds_beside(values, highest) for values in (exact, rough.output(0))]
+        return Shortlist(*largest(allowed, k), floats([0]))
+    ids, rough = largest(allowed, SHORTLIST)
+    exact = op.subtract(rough, logits.error(ids))
+    places, values = largest(exact.output(0), k)
+    highest = op.gather(values, ints([0]), index(0))
+    gained = [odds_beside(some, highest) for some in (exact, rough)]
     missing = sum_of(op.subtract(*gained))
-    tokens = op.gather(rough.output(1), best.output(1), index(0))
-    return Shortlist(tokens, best.output(0), missing)
-
-
-def _top(values: Output, count: int) -> Node:
-    count = min(count, int(values.get_shape()[0]))
-    number = index(count)
-    return op.topk(values, number, 0, "max", "value", index_element_type="i32")
+    return Shortlist(op.gather(ids, places, index(0)), values, missing)
 
 
 def _parts(logits: Node, end: int) -> list[Output]:

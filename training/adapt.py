@@ -24,7 +24,7 @@ from beamless.data_gen.targets import errors_of
 from beamless.data_gen.text_lines import digest_of, read_text_lines
 from beamless.data_gen.voices import load_voice
 from beamless.data_gen.word_errors import Errors
-from beamless.inference.atomic import begin, write_text_atomically
+from beamless.inference.atomic import begin, require_own, write_text_atomically
 from beamless.inference.audio import WINDOW_SECONDS
 from beamless.inference.bundle import Bundle
 from beamless.inference.counts import require_positive
@@ -90,6 +90,7 @@ def adapt(
     """
     require_positive(per_word=per_word, dev_limit=dev_limit)
     fitting = Fitting(epochs=epochs, learning_rate=learning_rate, seed=seed)
+    require_own(out, "adapt")
     terms = read_terms(words)
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
     others = {corpus_name(folder): _dev_set(folder, dev_limit) for folder in dev}

@@ -74,5 +74,5 @@ def test_correctors_of_two_models_are_refused() -> None:
     """They move different hidden states."""
     other = trained(1)
     config = config_of("shift", "n" * 64, WIDTH, VOCABULARY, units=8)
-    with pytest.raises(BeamlessError, match="of one model"):
+    with pytest.raises(BeamlessError, match="differ in model_hash"):
         average_of([trained(0), Corrector(config, other.arrays)])

@@ -70,3 +70,10 @@ def test_a_dev_corpus_without_a_short_utterance_is_said_before_hours_of_work(wor
     with pytest.raises(BeamlessError, match="there is no corpus folder"):
         adapt(words, tmp_path / "out", model="huge", dev=[tmp_path / "nowhere"])
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_another_command_is_refused_before_a_model_is_read(words, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="not of 'beamless adapt'"):
+        adapt(words, tmp_path / "out", model="huge")

@@ -99,6 +99,7 @@ def test_an_oracle_needs_a_list():
         "beam 5",
         "beam5+margin0.4",
         "lookahead+depth1.5",
+        "lookahead+depth0",
         "corrected+second1",
         "knn4+second1",
         "greedy+free1",

@@ -2,7 +2,7 @@
 
 It needs no beam: both branches run one after the other in the same static cache of batch one, the
 second over the slots of the first. The first is what greedy would write, so that its steps are
-spent anyway; the second stops where it can no longer win. Beside it: ``greedy.py``, which never
+spent anyway; the second stops where it can hardly win any more. Beside it: ``greedy.py``, which never
 looks, and ``beam.py``, which always does.
 """
 
@@ -17,6 +17,11 @@ from beamless.inference.greedy import Choice, Chooser, open_window, room_for_tex
 from beamless.inference.hypothesis import NO_SPEECH, FinishReason, Hypothesis
 from beamless.inference.repeats import cycles
 from beamless.inference.sampling import weighed
+
+
+COST_TO_COME = 0.2
+"""Nats that a token of a branch is taken to cost before it is decoded: chosen on dev, where more
+costs words and less costs steps (``training/LOG.md``)."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def compare(
 ) -> tuple[list[Taken], int]:
     """Try a rival that parts from a path at its last token, for ``depth`` tokens from there on.
 
-    It stops where nothing that may follow could make it the better one.
+    It stops where what may follow will hardly make it the better one.
 
     Returns:
         The better path, with the decoder at its end, and the steps that the other one took.
@@ -165,10 +170,11 @@ def compare(
     decoder.rewind(begins_at)
     length = len(rival) - 1 + depth
     to_beat = total_of(path) / len(path)
-    # what follows adds log-probabilities, which are below 0; a path that cycles loses all the same
+    # a boost may be worth more than a token costs; a path that cycles loses all the same
     may_give_up = chooser.options.plain and not cycles([taken.token for taken in path])
     while len(rival) < length and rival[-1].token != end:
-        if may_give_up and total_of(rival) / length <= to_beat:
+        to_come = COST_TO_COME * (length - len(rival))
+        if may_give_up and (total_of(rival) - to_come) / length <= to_beat:
             break
         extend(chooser, rival, len(rival) + 1, end)
     if is_better(rival, path):

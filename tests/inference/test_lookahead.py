@@ -106,6 +106,19 @@ def test_a_likely_token_with_a_poor_future_loses_to_the_runner_up():
     assert decode(window, margin=0.6).tokens == (4, 5)
 
 
+@pytest.mark.parametrize(("behind", "given_up"), [(0.8, True), (0.1, False)])
+def test_a_branch_that_would_have_to_be_all_but_sure_is_not_tried(behind, given_up):
+    """Behind 4 all is sure, behind 3 it costs 0.37 nats or 0.64; 3 itself is 0.2 ahead of 4."""
+    window = scripted(VOCABULARY, 4, 5, END)
+    table = window["cross_table"]
+    table[2, [3, 4]] = 20.2, 20.0
+    table[3, [5, 3]] = 20.0 + behind, 20.0
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    ahead = decode(window, margin=0.6, depth=3)
+    assert (ahead.tokens == plain.tokens) == given_up
+    assert (ahead.steps == plain.steps) == given_up
+
+
 def test_nothing_is_tried_where_nobody_seems_to_speak():
     """4 goes straight on and 3 gets lost, as above; but this window is of no speech."""
     window = scripted(VOCABULARY, 4, 5, END)

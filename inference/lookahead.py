@@ -2,8 +2,8 @@
 
 It needs no beam: both branches run one after the other in the same static cache of batch one, the
 second over the slots of the first. The first is what greedy would write, so that its steps are
-spent anyway; the second stops where it can hardly win any more. Beside it: ``greedy.py``, which never
-looks, and ``beam.py``, which always does.
+spent anyway; the second stops where it can hardly win any more. Beside it: ``greedy.py``, which
+never looks, and ``beam.py``, which always does.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ from beamless.inference.greedy import Choice, Chooser, open_window, room_for_tex
 from beamless.inference.hypothesis import NO_SPEECH, FinishReason, Hypothesis
 from beamless.inference.repeats import cycles
 from beamless.inference.sampling import weighed
-
 
 COST_TO_COME = 0.2
 """Nats that a token of a branch is taken to cost before it is decoded: chosen on dev, where more

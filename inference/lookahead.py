@@ -15,7 +15,7 @@ from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV
 from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
 from beamless.inference.hypothesis import NO_SPEECH, FinishReason, Hypothesis
-from beamless.inference.repeats import cycles
+from beamless.inference.repeats import cycles, stutters
 from beamless.inference.sampling import weighed
 
 COST_TO_COME = 0.2
@@ -65,7 +65,8 @@ def lookahead(
 
     A branch's score is the mean score of the tokens of the whole hypothesis with it. The better
     branch is kept up to its next step in question, and the other is forgotten. A branch that
-    begins to repeat itself looks probable, so one that cycles loses against one that does not.
+    begins to repeat itself looks probable, so one that cycles loses against one that does not, and
+    the second may not even say anything twice.
     Where nobody seems to speak nothing is tried: in noise the longer of two texts wins, as the
     mean of an end token alone, or of one word, is a poor one.
 
@@ -185,9 +186,11 @@ def compare(
 
 def is_better(rival: Sequence[Taken], path: Sequence[Taken]) -> bool:
     """Tell whether to leave a path for a rival; where they tie it stays."""
-    cycling = [cycles([taken.token for taken in way]) for way in (rival, path)]
-    if cycling[0] != cycling[1]:
-        return cycling[1]
+    new, old = ([taken.token for taken in way] for way in (rival, path))
+    if stutters(new) and not stutters(old):
+        return False
+    if cycles(new) != cycles(old):
+        return cycles(old)
     return total_of(rival) / len(rival) > total_of(path) / len(path)
 
 

@@ -6,21 +6,22 @@ LONGEST_PASSAGE = 12  # tokens
 TIMES = 3
 
 
-def repeated_tail(tokens: Sequence[int], shortest: int = 1) -> int:
+def repeated_tail(tokens: Sequence[int], shortest: int = 1, times: int = TIMES) -> int:
     """Return how many tokens at the end say again what was said before them.
 
-    That is all behind the first time that a passage was said, where it was said three times or
+    That is all behind the first time that a passage was said, where it was said so many times or
     more, whole, up to the end or cut short by it; 0 where the text does not end so.
 
     Args:
         tokens: a text.
         shortest: tokens of the shortest passage looked for; the longest has twelve.
+        times: how often at least.
     """
     for period in range(shortest, LONGEST_PASSAGE + 1):
         same = 0
         while same + period < len(tokens) and tokens[-1 - same] == tokens[-1 - same - period]:
             same += 1
-        if same + period >= TIMES * period:
+        if same + period >= times * period:
             return same
     return 0
 
@@ -31,3 +32,8 @@ def cycles(tokens: Sequence[int]) -> bool:
     One token repeated thrice is no cycle: digits are spoken so.
     """
     return repeated_tail(tokens, shortest=2) > 0
+
+
+def stutters(tokens: Sequence[int]) -> bool:
+    """Tell whether a text ends with the same token or passage twice."""
+    return repeated_tail(tokens, times=2) > 0

@@ -167,6 +167,15 @@ def test_a_branch_that_cycles_loses_though_it_looks_probable():
     assert ahead.tokens == (3, 4, 3)
 
 
+def test_a_second_branch_does_not_win_by_saying_a_word_twice():
+    """3 gets lost among equals and 4 goes straight on, but to 4 again."""
+    window = scripted(VOCABULARY, 4, 4, 4)
+    window["cross_table"][2, [3, 4]] = 20.2, 20.0
+    plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
+    assert plain.tokens[0] == 3
+    assert decode(window, margin=0.6).tokens == plain.tokens
+
+
 @pytest.mark.parametrize(
     ("tokens", "cycling"),
     [

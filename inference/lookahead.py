@@ -168,7 +168,8 @@ def compare(
     begins_at = ends_at - (len(path) - len(rival))
     passage = decoder.keep(begins_at)
     decoder.rewind(begins_at)
-    length = len(rival) - 1 + depth
+    parting = len(rival) - 1
+    length = parting + depth
     to_beat = total_of(path) / len(path)
     # a boost may be worth more than a token costs; a path that cycles loses all the same
     may_give_up = chooser.options.plain and not cycles([taken.token for taken in path])
@@ -177,17 +178,17 @@ def compare(
         if may_give_up and (total_of(rival) - to_come) / length <= to_beat:
             break
         extend(chooser, rival, len(rival) + 1, end)
-    if is_better(rival, path):
+    if is_better(rival, path, parting):
         return rival, ends_at - begins_at
     wasted = decoder.position - begins_at
     decoder.put_back(passage)
     return path, wasted
 
 
-def is_better(rival: Sequence[Taken], path: Sequence[Taken]) -> bool:
-    """Tell whether to leave a path for a rival; where they tie it stays."""
+def is_better(rival: Sequence[Taken], path: Sequence[Taken], parting: int) -> bool:
+    """Tell whether to leave a path for a rival that parts from it there; not where they tie."""
     new, old = ([taken.token for taken in way] for way in (rival, path))
-    if stutters(new) and not stutters(old):
+    if stutters(new, parting) and not stutters(old, parting):
         return False
     if cycles(new) != cycles(old):
         return cycles(old)

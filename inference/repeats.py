@@ -34,6 +34,7 @@ def cycles(tokens: Sequence[int]) -> bool:
     return repeated_tail(tokens, shortest=2) > 0
 
 
-def stutters(tokens: Sequence[int]) -> bool:
-    """Tell whether a text ends with the same token or passage twice."""
-    return repeated_tail(tokens, times=2) > 0
+def stutters(tokens: Sequence[int], start: int) -> bool:
+    """Tell whether a text says a token or a passage twice in a row from ``start`` on."""
+    ends = range(start + 1, len(tokens) + 1)
+    return any(repeated_tail(tokens[:end], times=2) for end in ends)

@@ -8,7 +8,7 @@ from toys import END, START, ToyBundle, scripted, toy_logits, toy_window
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.logits import log_sum_exp
 from beamless.inference.lookahead import LookaheadOptions, lookahead
-from beamless.inference.repeats import cycles
+from beamless.inference.repeats import cycles, stutters
 from beamless.inference.sampling import TokenOptions
 
 PROMPT = (START, 2)
@@ -169,7 +169,7 @@ def test_a_branch_that_cycles_loses_though_it_looks_probable():
 
 def test_a_second_branch_does_not_win_by_saying_a_word_twice():
     """3 gets lost among equals and 4 goes straight on, but to 4 again."""
-    window = scripted(VOCABULARY, 4, 4, 4)
+    window = scripted(VOCABULARY, 4, 4)
     window["cross_table"][2, [3, 4]] = 20.2, 20.0
     plain = greedy(Greedy(ToyBundle(VOCABULARY, CAPACITY)), window, PROMPT, END)
     assert plain.tokens[0] == 3
@@ -189,3 +189,18 @@ def test_a_second_branch_does_not_win_by_saying_a_word_twice():
 )
 def test_three_times_the_same_passage_is_a_cycle(tokens, cycling):
     assert cycles(tokens) is cycling
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stuttering"),
+    [
+        ((1, 2, 2), True),
+        ((1, 2, 2, 9), True),
+        ((1, 2, 3, 2, 3, 9), True),
+        ((1, 1, 2, 3), False),
+        ((1, 2, 3, 2, 4), False),
+        ((), False),
+    ],
+)
+def test_a_word_or_a_passage_said_twice_behind_the_first_token_is_a_stutter(tokens, stuttering):
+    assert stutters(tokens, 2) == stuttering

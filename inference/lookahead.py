@@ -66,7 +66,7 @@ def lookahead(
     A branch's score is the mean score of the tokens of the whole hypothesis with it. The better
     branch is kept up to its next step in question, and the other is forgotten. A branch that
     begins to repeat itself looks probable, so one that cycles loses against one that does not, and
-    the second may not even say anything twice.
+    the second may not even say anything twice, unless the first does.
     Where nobody seems to speak nothing is tried: in noise the longer of two texts wins, as the
     mean of an end token alone, or of one word, is a poor one.
 
@@ -139,7 +139,7 @@ def score_of(
     """Weigh a log-probability as the chooser does."""
     if chooser.options.plain:
         return logprob
-    text = [taken.token for taken in before]
+    text = tokens_of(before)
     return float(weighed(np.array([token]), np.array([logprob]), text, end, chooser.options)[0])
 
 
@@ -158,41 +158,64 @@ def compare(
 ) -> tuple[list[Taken], int]:
     """Try a rival that parts from a path at its last token, for ``depth`` tokens from there on.
 
-    It stops where what may follow will hardly make it the better one.
+    It stops where what may follow will hardly make it the better one, and has lost then.
 
     Returns:
         The better path, with the decoder at its end, and the steps that the other one took.
     """
     decoder = chooser.decoder
-    ends_at = decoder.position
-    begins_at = ends_at - (len(path) - len(rival))
-    passage = decoder.keep(begins_at)
-    decoder.rewind(begins_at)
     parting = len(rival) - 1
     length = parting + depth
-    to_beat = total_of(path) / len(path)
+    ends_at = decoder.position
+    begins_at = ends_at - (len(path) - len(rival))
     # a boost may be worth more than a token costs; a path that cycles loses all the same
-    may_give_up = chooser.options.plain and not cycles([taken.token for taken in path])
-    while len(rival) < length and rival[-1].token != end:
-        to_come = COST_TO_COME * (length - len(rival))
-        if may_give_up and (total_of(rival) - to_come) / length <= to_beat:
-            break
+    sure = chooser.options.plain and not cycles(tokens_of(path))
+    mean = total_of(path) / len(path)
+    if sure and best_mean(rival, length) <= mean:
+        return path, 0
+    passage = decoder.keep(begins_at)
+    decoder.rewind(begins_at)
+    given_up = False
+    while len(rival) < length and rival[-1].token != end and not given_up:
         extend(chooser, rival, len(rival) + 1, end)
-    if is_better(rival, path, parting):
+        given_up = sure and rival[-1].token != end and best_mean(rival, length) <= mean
+    timed = chooser.options.timestamps
+    if not given_up and is_better(rival, path, parting, end, timed):
         return rival, ends_at - begins_at
     wasted = decoder.position - begins_at
     decoder.put_back(passage)
     return path, wasted
 
 
-def is_better(rival: Sequence[Taken], path: Sequence[Taken], parting: int) -> bool:
-    """Tell whether to leave a path for a rival that parts from it there; not where they tie."""
-    new, old = ([taken.token for taken in way] for way in (rival, path))
-    if stutters(new, parting) and not stutters(old, parting):
-        return False
+def best_mean(rival: Sequence[Taken], length: int) -> float:
+    """Return the best mean score that a branch may well have at its end, now or at ``length``."""
+    total, now = total_of(rival), len(rival)
+    if now >= length:
+        return total / now
+    return max((total - COST_TO_COME * (n - now)) / n for n in (now + 1, length))
+
+
+def is_better(
+    rival: Sequence[Taken], path: Sequence[Taken], parting: int, end: int, timed: bool
+) -> bool:
+    """Tell whether to leave a path for a rival that parts from it there; not where they tie.
+
+    With times each segment's end is said again as the start of the next: only text can stutter.
+    """
+    new, old = tokens_of(rival), tokens_of(path)
     if cycles(new) != cycles(old):
         return cycles(old)
+    if timed:
+        parting = len([token for token in new[:parting] if token < end])
+        new, old = ([token for token in tokens if token < end] for tokens in (new, old))
+    if stutters(new, parting) and not stutters(old, parting):
+        return False
     return total_of(rival) / len(rival) > total_of(path) / len(path)
+
+
+def tokens_of(path: Sequence[Taken]) -> list[int]:
+    """Return what a path says."""
+    return [taken.token for taken in path]
 
 
 def total_of(path: Sequence[Taken]) -> float:

@@ -35,6 +35,7 @@ def cycles(tokens: Sequence[int]) -> bool:
 
 
 def stutters(tokens: Sequence[int], start: int) -> bool:
-    """Tell whether a text says a token or a passage twice in a row from ``start`` on."""
+    """Tell whether a text says anything twice in a row, with the second end behind ``start``."""
     ends = range(start + 1, len(tokens) + 1)
-    return any(repeated_tail(tokens[:end], times=2) for end in ends)
+    tails = (tokens[max(0, end - 2 * LONGEST_PASSAGE) : end] for end in ends)
+    return any(repeated_tail(tail, times=2) for tail in tails)

@@ -7,7 +7,7 @@ from toys import END, START, ToyBundle, scripted, toy_logits, toy_window
 
 from beamless.inference.greedy import Greedy, greedy
 from beamless.inference.logits import log_sum_exp
-from beamless.inference.lookahead import LookaheadOptions, lookahead
+from beamless.inference.lookahead import LookaheadOptions, Taken, is_better, lookahead
 from beamless.inference.repeats import cycles, stutters
 from beamless.inference.sampling import TokenOptions
 
@@ -119,6 +119,27 @@ def test_a_branch_that_would_have_to_be_all_but_sure_is_not_tried(behind, given_
     assert (ahead.steps == plain.steps) == given_up
 
 
+def test_a_branch_that_is_given_up_has_lost():
+    """5 to 9 are sure. Then 3 is 0.2 nats ahead of 4, with 0.69 to come, and behind 4 all is lost.
+
+    Of 4 alone, without what follows it, the whole text would have the better mean.
+    """
+    window = scripted(12, 2, 5, 6, 7, 8, 9)
+    table = window["cross_table"]
+    table[9, [3, 4]] = 20.2, 20.0
+    table[3, [5, 6]] = 20.0
+    ahead = lookahead(Greedy(ToyBundle(12, 14)), window, PROMPT, END, LookaheadOptions(margin=0.6))
+    assert ahead.tokens[:6] == (5, 6, 7, 8, 9, 3)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_times_that_end_a_segment_and_open_the_next_are_no_stutter(timed):
+    """Tokens from 8 on are no text; the second branch is the likelier one."""
+    path = [Taken(token, -1.0, -1.0, None) for token in (1, 2, 3)]
+    rival = [Taken(token, -0.5, -0.5, None) for token in (1, 9, 9)]
+    assert is_better(rival, path, 1, 8, timed) == timed
+
+
 def test_nothing_is_tried_where_nobody_seems_to_speak():
     """4 goes straight on and 3 gets lost, as above; but this window is of no speech."""
     window = scripted(VOCABULARY, 4, 5, END)
@@ -198,9 +219,10 @@ def test_three_times_the_same_passage_is_a_cycle(tokens, cycling):
         ((1, 2, 2, 9), True),
         ((1, 2, 3, 2, 3, 9), True),
         ((1, 1, 2, 3), False),
+        ((1, 2, 1, 2), True),
         ((1, 2, 3, 2, 4), False),
         ((), False),
     ],
 )
-def test_a_word_or_a_passage_said_twice_behind_the_first_token_is_a_stutter(tokens, stuttering):
+def test_what_is_said_twice_by_the_end_of_the_branch_is_a_stutter(tokens, stuttering):
     assert stutters(tokens, 2) == stuttering

@@ -1,4 +1,4 @@
-"""Short names for what graphs are put together from: constants, and sums over a vocabulary."""
+"""Short names for what graphs are put together from: constants, a vocabulary's sum and largest."""
 
 import math
 from collections.abc import Sequence

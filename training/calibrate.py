@@ -78,6 +78,7 @@ def calibrate(
         raise BeamlessError(f"{out} exists; name another folder")
     work = [u for folder in corpora for u in spread(read_corpus(folder), limit)]
     opened = open_bundle(bundle, device)
+    out.mkdir(parents=True, exist_ok=True)
     judged = list(judge(opened, work, language))
     content, probabilities = results(judged)
     method = DEFAULT_METHOD

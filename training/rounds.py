@@ -17,7 +17,7 @@ from beamless.data_gen.collect import collect
 from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.traces import TargetKind
-from beamless.inference.atomic import begin, write_text_atomically
+from beamless.inference.atomic import begin, require_own, write_text_atomically
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
@@ -74,6 +74,7 @@ def rounds(
         raise BeamlessError(f"there are no {rounds} rounds; 0 is teacher forcing alone")
     if not dev:
         raise BeamlessError("name corpora of other speakers to choose the epoch by, with --dev")
+    require_own(out, "rounds")
     names = names_of(corpora)
     for corpus in (*corpora, *dev):
         read_corpus(corpus)

@@ -172,13 +172,15 @@ def test_a_recipe_that_is_shipped_is_sound(recipe, left_out):
     assert (first.id, first.extra["part"]) == ("requests.000001", "requests")
 
 
-def test_the_shipped_recipe_hears_recordings_once_more(tmp_path, corpora):
+@pytest.mark.parametrize("noise", [True, False])
+def test_the_shipped_recipe_hears_recordings_once_more(noise, tmp_path, corpora):
     people(tmp_path / "people", corpora)
-    recipe = Path(mix_recipe.__file__).with_name("heard.yaml")
-    mixed = read_mix(recipe, [f"recordings={tmp_path / 'people'}"])
+    places = {"recordings": tmp_path / "people", "noise": tmp_path / "people" / "audio"}
+    folders = [f"{name}={place}" for name, place in places.items()][: 1 + noise]
+    mixed = read_mix(Path(mix_recipe.__file__).with_name("heard.yaml"), folders)
     assert [(part.name, part.total) for part in mixed.parts] == [("again", 12)]
     assert mixed.parts[0].augment is not None
-    assert len(mixed.left_out) == 1  # the noise
+    assert len(mixed.left_out) == 1 - noise
 
 
 PART = {"name": "a", "layout": "corpus", "source": "people"}

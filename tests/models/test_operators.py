@@ -22,7 +22,7 @@ def by_rows(size):
     return lambda values: [compiled({"x": values})[at].copy() for at in range(3)]
 
 
-FUNCTIONS = {size: by_rows(size) for size in (3, 64, 65, 100, 121, 2161)}
+FUNCTIONS = {size: by_rows(size) for size in (3, 64, 65, 100, 101, 121, 2161)}
 
 
 @pytest.mark.parametrize("size", FUNCTIONS)

@@ -64,7 +64,8 @@ def begin(folder: Path, command: str) -> None:
         BeamlessError: something else lies there.
     """
     require_own(folder, command)
-    write_text_atomically(folder / MADE_BY, _mark_of(command))
+    if not (folder / MADE_BY).is_file():
+        write_text_atomically(folder / MADE_BY, _mark_of(command))
 
 
 def require_own(folder: Path, command: str) -> None:

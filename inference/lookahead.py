@@ -170,29 +170,29 @@ def compare(
     begins_at = ends_at - (len(path) - len(rival))
     # a boost may be worth more than a token costs; a path that cycles loses all the same
     sure = chooser.options.plain and not cycles(tokens_of(path))
-    mean = total_of(path) / len(path)
-    if sure and best_mean(rival, length) <= mean:
+    mean = mean_of(path)
+    alive = not sure or may_win(rival, mean, length, end)
+    if not alive:
         return path, 0
     passage = decoder.keep(begins_at)
     decoder.rewind(begins_at)
-    given_up = False
-    while len(rival) < length and rival[-1].token != end and not given_up:
+    while alive and len(rival) < length and rival[-1].token != end:
         extend(chooser, rival, len(rival) + 1, end)
-        given_up = sure and rival[-1].token != end and best_mean(rival, length) <= mean
+        alive = not sure or may_win(rival, mean, length, end)
     timed = chooser.options.timestamps
-    if not given_up and is_better(rival, path, parting, end, timed):
+    if alive and is_better(rival, path, parting, end, timed):
         return rival, ends_at - begins_at
     wasted = decoder.position - begins_at
     decoder.put_back(passage)
     return path, wasted
 
 
-def best_mean(rival: Sequence[Taken], length: int) -> float:
-    """Return the best mean score that a branch may well have at its end, now or at ``length``."""
-    total, now = total_of(rival), len(rival)
-    if now >= length:
-        return total / now
-    return max((total - COST_TO_COME * (n - now)) / n for n in (now + 1, length))
+def may_win(rival: Sequence[Taken], mean: float, length: int, end: int) -> bool:
+    """Tell whether a branch that ends, now or by ``length`` tokens, may well be above a mean."""
+    if rival[-1].token == end or len(rival) == length:
+        return mean_of(rival) > mean
+    now, total = len(rival), total_of(rival)
+    return any((total - COST_TO_COME * (n - now)) / n > mean for n in (now + 1, length))
 
 
 def is_better(
@@ -210,12 +210,17 @@ def is_better(
         new, old = ([token for token in tokens if token < end] for tokens in (new, old))
     if stutters(new, parting) and not stutters(old, parting):
         return False
-    return total_of(rival) / len(rival) > total_of(path) / len(path)
+    return mean_of(rival) > mean_of(path)
 
 
 def tokens_of(path: Sequence[Taken]) -> list[int]:
     """Return what a path says."""
     return [taken.token for taken in path]
+
+
+def mean_of(path: Sequence[Taken]) -> float:
+    """Return the mean of a path's scores."""
+    return total_of(path) / len(path)
 
 
 def total_of(path: Sequence[Taken]) -> float:

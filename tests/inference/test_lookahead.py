@@ -132,6 +132,20 @@ def test_a_branch_that_is_given_up_has_lost():
     assert ahead.tokens[:6] == (5, 6, 7, 8, 9, 3)
 
 
+def test_a_branch_that_ends_is_not_charged_for_tokens_to_come():
+    """5 to 9 are sure. Then 3 is 0.05 nats ahead of the end, and costs 0.46 behind it.
+
+    The end alone has a mean of -0.120, the other branch one of -0.125; with one more token it
+    would be at -0.131.
+    """
+    window = scripted(12, 2, 5, 6, 7, 8, 9)
+    table = window["cross_table"]
+    table[9, [3, END]] = 20.05, 20.0
+    table[3, [5, 6]] = 20.55, 20.0
+    ahead = lookahead(Greedy(ToyBundle(12, 14)), window, PROMPT, END, LookaheadOptions(margin=0.6))
+    assert ahead.tokens == (5, 6, 7, 8, 9)
+
+
 @pytest.mark.parametrize("timed", [True, False])
 def test_times_that_end_a_segment_and_open_the_next_are_no_stutter(timed):
     """Tokens from 8 on are no text; the second branch is the likelier one."""

@@ -33,12 +33,19 @@ class LookaheadOptions:
             this probability of being wrong, whatever the margin.
         depth: tokens of a branch, the one in question among them.
         budget: extra decoder steps that a window may spend.
+
+    Raises:
+        ValueError: a branch has no token.
     """
 
     margin: float = 2.0
     doubt: float = 0.3
     depth: int = 4
     budget: int = 64
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ValueError("a branch has at least one token")
 
 
 @dataclass(frozen=True)

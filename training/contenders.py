@@ -118,8 +118,6 @@ def _ahead(given: dict[str, str]) -> LookaheadOptions | None:
     own: dict[str, Any] = {
         what: kind(given.pop(what)) for what, kind in _AHEAD.items() if what in given
     }
-    if own.get("depth") == 0:
-        raise ValueError("a branch has at least one token")
     return LookaheadOptions(**own) if own else None
 
 

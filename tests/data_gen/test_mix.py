@@ -183,6 +183,15 @@ def test_the_shipped_recipe_hears_recordings_once_more(noise, tmp_path, corpora)
     assert len(mixed.left_out) == 1 - noise
 
 
+def test_the_shipped_recipe_says_sentences_of_ones_own(tmp_path):
+    sentences = tmp_path / "sentences.txt"
+    sentences.write_text("She cut him dead.\nIt rained all day.\n", encoding="utf-8")
+    recipe = Path(mix_recipe.__file__).with_name("strangers.yaml")
+    mixed = read_mix(recipe, [f"sentences={sentences}"])
+    assert [(part.name, part.total) for part in mixed.parts] == [("read", 2)]
+    assert len(mixed.left_out) == 2
+
+
 PART = {"name": "a", "layout": "corpus", "source": "people"}
 SAID = {"name": "a", "texts": "lines.txt", "voices": [{"voice": "joe"}]}
 

@@ -38,7 +38,9 @@ def compile_model(
         precision: the precision to compute in: ``f32``, ``f16``, ``bf16``, or ``default`` for
             what the device chooses by itself.
         cache: a folder for compiled graphs, from which the next start is faster; where it cannot
-            be used a warning says so.
+            be used a warning says so. Each precision has its own folder in there: OpenVINO 2026.4
+            finds a graph again whatever precision it was compiled for, and the attention of one
+            compiled for float32 reads wrong memory when it is run in bfloat16.
         threads: how many the CPU may use; all by default.
 
     Raises:
@@ -56,7 +58,7 @@ def compile_model(
     if threads is not None and device == "CPU":
         properties["INFERENCE_NUM_THREADS"] = str(threads)
     if cache is not None and device != NPU_ON_CPU:
-        properties["CACHE_DIR"] = str(cache)
+        properties["CACHE_DIR"] = str(cache / precision)
     target = "NPU" if device == NPU_ON_CPU else device
     with told_if_slow(model.friendly_name, device, cache if "CACHE_DIR" in properties else None):
         return _compiled(core, model, target, device, properties)

@@ -69,7 +69,7 @@ def _read(file: Path) -> np.ndarray | None:
         kept: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return kept
+    return kept if np.isfinite(kept).all() else None
 
 
 def _write(file: Path, silence: np.ndarray) -> None:

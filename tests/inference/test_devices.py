@@ -2,6 +2,7 @@
 
 import time
 
+import openvino as ov
 import pytest
 
 from beamless.command_line import run
@@ -22,6 +23,13 @@ def test_fault_22_a_second_start_takes_the_compiled_graph_from_the_cache(tiny_bu
     assert not first.get_property("LOADED_FROM_CACHE")
     assert second.get_property("LOADED_FROM_CACHE")
     assert list(tmp_path.iterdir())
+
+
+def test_a_graph_kept_for_one_precision_is_not_taken_for_another(tiny_bundle, tmp_path):
+    graph = tiny_bundle.folder / "encoder.xml"
+    for precision in ("f32", "default"):
+        compiled = compile_model(ov.Core().read_model(graph), "CPU", precision, tmp_path)
+        assert not compiled.get_property("LOADED_FROM_CACHE")
 
 
 def test_b05_a_cache_folder_that_cannot_be_used_is_a_warning_not_a_crash(tiny_bundle, tmp_path):

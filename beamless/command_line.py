@@ -180,6 +180,10 @@ def with_underscores(argument: str) -> str:
 def reason_of(error: ArgumentError, given: list[str]) -> str:
     """Return what was wrong with an option, without the types of Python that the parser names."""
     reason = " ".join(str(error).split())
+    if reason.startswith("Unexpected config"):
+        return "the file given as --config holds no options, one a line such as 'epochs: 4'"
+    if found := re.match(r"Value not boolean: (.*?)\.?$", reason):
+        return f"a switch is true or false, not {found[1]!r}"
     found = re.match(r'Parser key "(\w+)".*(?:Got|Given) value: (.*)', reason)
     if not found:
         return reason
@@ -197,6 +201,27 @@ def usage() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join(["usage: beamless COMMAND [options]", "", *lines, ""])
+
+
+def parsed(parser: ArgumentParser, command: str, given: list[str]) -> dict[str, Any]:
+    """Read a command's options, those of a file given as ``--config`` among them.
+
+    Raises:
+        BeamlessError: there is no such option, or a value is none that it takes.
+    """
+    try:
+        options = parser.parse_args([with_underscores(argument) for argument in given])
+    except ArgumentError as error:
+        raise BeamlessError(f"{reason_of(error, given)}; see 'beamless {command} --help'") from None
+    except UnicodeDecodeError:
+        raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
+    except RecursionError:
+        raise BeamlessError("the file given as --config is nested without end") from None
+    except RuntimeError:  # what the parser makes of a table where a list belongs
+        raise BeamlessError("the file given as --config has a table where values belong") from None
+    values: dict[str, Any] = parser.instantiate(options).as_dict()
+    values.pop("config", None)
+    return values
 
 
 def run(arguments: list[str]) -> int:
@@ -222,17 +247,7 @@ def run(arguments: list[str]) -> int:
             raise BeamlessError(f"the --config {value} is no file")
     with told_what_to_install(command):
         function = load_command(command)
-    parser = build_parser(function, f"beamless {command}")
-    try:
-        options = parser.parse_args([with_underscores(argument) for argument in rest])
-    except ArgumentError as error:
-        raise BeamlessError(f"{reason_of(error, rest)}; see 'beamless {command} --help'") from None
-    except UnicodeDecodeError:
-        raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
-    except RecursionError:
-        raise BeamlessError("the file given as --config is nested without end") from None
-    values = parser.instantiate(options).as_dict()
-    values.pop("config", None)
+    values = parsed(build_parser(function, f"beamless {command}"), command, rest)
     require_values(function, values)
     try:
         with told_what_to_install(command):

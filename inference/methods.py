@@ -158,7 +158,7 @@ def beam_size_of(name: str) -> int:
     Raises:
         BeamlessError: it is no beam's name, or the size is out of range.
     """
-    size = re.fullmatch(r"beam(\d{0,3})", name)
+    size = re.fullmatch(r"beam(\d{0,3})", name, re.ASCII)
     if size is None or not 1 <= int(size[1] or 5) <= MAX_BEAM_SIZE:
         raise BeamlessError(f"there is no method {name!r}; methods are {METHODS}")
     return int(size[1] or 5)

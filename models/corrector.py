@@ -17,7 +17,7 @@ K candidates, F scores of a candidate.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -33,6 +33,7 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 UNITS: Mapping[str, int] = {"shift": 1024, "rerank": 256, "dense": 64}
 CANDIDATES = 8
 MOST_CANDIDATES = 64
+MOST_HISTORY = 448  # tokens of a Whisper window
 LARGEST = 1 << 24  # above any size of one
 SHA256 = "sha256"  # what corrector.json calls that of the arrays beside it
 NAMED_SCORES = 7  # those of ``corrector_graphs.scores_of``; K more say which rank it has
@@ -147,6 +148,11 @@ def check_config(config: CorrectorConfig) -> None:
         if not isinstance(size, int) or isinstance(size, bool) or not bound <= size <= LARGEST:
             told = f"a whole number from {bound}, not {size!r:.40}"
             raise BeamlessError(f"a corrector's {name} is {told}")
+    if config.history > MOST_HISTORY:
+        raise BeamlessError(f"a corrector's history is at most {MOST_HISTORY} steps")
+    languages = config.provenance.get("languages", [])
+    if not isinstance(languages, list) or not all(isinstance(code, str) for code in languages):
+        raise BeamlessError("a corrector's languages are a list of codes, such as en")
     if family == "rerank" and not 2 <= config.candidates <= MOST_CANDIDATES:
         wanted = f"2 to {MOST_CANDIDATES} candidates"
         raise BeamlessError(f"a rerank corrector takes {wanted}, not {config.candidates}")
@@ -282,12 +288,24 @@ def _read_config(folder: Path) -> tuple[CorrectorConfig, str | None]:
     file = _file_of(folder, "corrector.json")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
+        _check_names(content)
         digest = content.pop(SHA256, None)
         config = CorrectorConfig(**content)
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        check_config(config)
+    except (ValueError, RecursionError, BeamlessError) as error:
         raise BeamlessError(f"the corrector in {folder} is damaged ({error})") from None
-    check_config(config)
     return config, digest
+
+
+def _check_names(content: object) -> None:
+    """Refuse what was read of a ``corrector.json`` where it lacks a field or has one too many."""
+    if not isinstance(content, dict):
+        raise BeamlessError("its corrector.json is no object")
+    names = {each.name for each in fields(CorrectorConfig)}
+    if missing := sorted({"family", "model_hash", "width"} - content.keys()):
+        raise BeamlessError(f"its corrector.json lacks {missing[0]}")
+    if unknown := sorted(content.keys() - names - {SHA256}):
+        raise BeamlessError(f"its corrector.json has an unknown {unknown[0]!r:.40}")
 
 
 def _file_of(folder: Path, name: str) -> Path:

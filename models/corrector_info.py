@@ -51,7 +51,7 @@ def corrector(
         threads: how many the CPU may use; all by default.
         runs: steps to time; the least of them counts, since other programs only ever add.
     """
-    require_positive(runs=runs)
+    require_positive(runs=runs, threads=threads)
     checkpoint = load_checkpoint(model)
     loaded = [load_corrector(folder) for folder in folders]
     for each in loaded:

@@ -22,6 +22,7 @@ from beamless.data_gen.subset import spread
 from beamless.data_gen.synth import make_corpus
 from beamless.data_gen.targets import errors_of
 from beamless.data_gen.text_lines import digest_of, read_text_lines
+from beamless.data_gen.traces import Policy, TargetKind
 from beamless.data_gen.voices import load_voice
 from beamless.data_gen.word_errors import Errors
 from beamless.inference.atomic import begin, require_own, write_text_atomically
@@ -40,8 +41,11 @@ from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import train
 from beamless.training.fitting import Fitting
 from beamless.training.one_window import decoded_windows
+from beamless.training.steps import read_training_steps
 
 SPEEDS = (0.85, 1.15)
+TARGETS: list[TargetKind] = ["reference", "best"]
+POLICIES: list[Policy] = ["teacher_forced", "on_policy"]
 ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
 
 
@@ -95,6 +99,10 @@ def adapt(
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
     others = {corpus_name(folder): _dev_set(folder, dev_limit) for folder in dev}
     before = open_bundle(model)
+    if traces:
+        _, traced_model, model_hash = read_training_steps(traces, TARGETS, POLICIES)
+        if model_hash != before.manifest.model["hash"]:
+            raise BeamlessError(f"the traces are of {traced_model}, which is not {model}")
     require_parity(before)
     cast = cast_from_recipe(voices) if voices else _one_voice()
     known, aside = set_aside(cast)
@@ -110,8 +118,8 @@ def adapt(
             [out / "traces", *traces],
             out / "corrector",
             model=model,
-            targets=["reference", "best"],
-            policies=["teacher_forced", "on_policy"],
+            targets=TARGETS,
+            policies=POLICIES,
             start=start,
             fitting=fitting,
         )

@@ -38,9 +38,10 @@ from beamless.training.baselines import (
 
 _NAME = re.compile(
     r"(?P<method>[a-z]+(?:-lookahead)?\d*)(?P<oracle>-oracle)?"
-    r"(?P<changes>(?:\+[a-z]+(?:\d+(?:\.\d+)?)?)*)(?::(?P<context>short|full))?"
+    r"(?P<changes>(?:\+[a-z]+(?:\d+(?:\.\d+)?)?)*)(?::(?P<context>short|full))?",
+    re.ASCII,
 )
-_CHANGE = re.compile(r"\+([a-z]+)((?:\d+(?:\.\d+)?)?)")
+_CHANGE = re.compile(r"\+([a-z]+)((?:\d+(?:\.\d+)?)?)", re.ASCII)
 _AHEAD = {"margin": float, "doubt": float, "depth": int, "budget": int}
 _NEAR = {"mix": float, "temperature": float}
 _TOKENS = {"eos": "eos_boost", "repeat": "repetition_penalty"}
@@ -91,7 +92,10 @@ def contender(name: str, audio_context: AudioContext) -> Contender:
     if found["oracle"] and not method.startswith("beam"):
         raise BeamlessError(f"{name}: only a beam has a list for an oracle to choose from")
     context = cast(AudioContext, found["context"] or audio_context)
-    given = dict(_CHANGE.findall(found["changes"]))
+    changes = _CHANGE.findall(found["changes"])
+    given = dict(changes)
+    if len(given) < len(changes):
+        raise BeamlessError(f"{name}: each change is named once")
     one = Contender(name, method, TokenOptions(), context, bool(found["oracle"]))
     near = re.fullmatch(r"knn(\d+)", method)
     try:
@@ -123,6 +127,8 @@ def _ahead(given: dict[str, str]) -> LookaheadOptions | None:
 
 def _options(given: dict[str, str]) -> TokenOptions:
     own = {field: float(given.pop(what)) for what, field in _TOKENS.items() if what in given}
+    if own.get("repetition_penalty", 1) < 1:
+        raise BeamlessError("a repetition penalty below 1 would reward repeats; 1 is none")
     return TokenOptions(**own)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,6 @@
 """``beamless train``: traces to a corrector."""
 
+import json
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
+from beamless.inference.tokenizer import Tokenizer
 from beamless.models.bundle import open_bundle
 from beamless.models.corrector import (
     CorrectorConfig,
@@ -90,11 +92,12 @@ def train(
     checkpoint = load_checkpoint(model or traced_model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
+    Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary).prompt(language)
     config = _config(checkpoint, fitting)
     require_candidates(parts, config.candidates)
     if config.ledger:
         require_budgets(parts)
-    _open_folder(out, recipe)
+    _require_folder(out, recipe)
     if warning := context_warning(traces, audio_context):
         console().print(warning, soft_wrap=True)
     data = _dataset(parts, fitting)
@@ -118,6 +121,7 @@ def train(
     if agreeing == 1:
         console().print("greedy misses none of these steps: there is nothing to learn from them")
     loader = data.loader(fitting.batch_size, True, fitting.seed)
+    write_text_atomically(out / "recipe.json", _told(recipe))
     with locked(out):
         dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
     learned = sorted({read_recipe(folder).language for folder in traces})
@@ -221,18 +225,18 @@ def _plain(value: object) -> object:
     )
 
 
-def _open_folder(out: Path, recipe: dict[str, Any]) -> None:
-    import json
+def _told(recipe: Mapping[str, Any]) -> str:
+    return json.dumps(recipe, indent=2) + "\n"
 
-    text = json.dumps(recipe, indent=2) + "\n"
+
+def _require_folder(out: Path, recipe: Mapping[str, Any]) -> None:
+    """Refuse a folder that is neither new nor one that the same command began."""
     file = out / "recipe.json"
     if (out / "corrector.json").is_file():
         raise BeamlessError(f"{out} holds a finished corrector; name another folder")
-    if is_taken(out):
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            raise BeamlessError(f"{out} exists and is no training of this recipe; name another")
-        return
-    write_text_atomically(file, text)
+    began = file.is_file() and file.read_text(encoding="utf-8") == _told(recipe)
+    if is_taken(out) and not began:
+        raise BeamlessError(f"{out} exists and is no training of this recipe; name another")
 
 
 def _fit(

@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from beamless.inference.counts import require_positive
+from beamless.inference.counts import require_between, require_positive
 from beamless.models.corrector import CANDIDATES, Family
+
+MOST_LEARNING_RATE = 1.0
+MOST_DROPOUT = 0.9
+MOST_WEIGHT = 1000.0
+MOST_SEED = 2**31  # below it there is room for those of a round's members
 
 Objective = Literal["cross_entropy", "mwer"]
 
@@ -60,3 +65,13 @@ class Fitting:
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
         )
+        require_between(0, MOST_LEARNING_RATE, learning_rate=self.learning_rate)
+        require_between(0, MOST_DROPOUT, dropout=self.dropout)
+        require_between(
+            0,
+            MOST_WEIGHT,
+            weight_decay=self.weight_decay,
+            kl_weight=self.kl_weight,
+            cross_entropy_weight=self.cross_entropy_weight,
+        )
+        require_between(0, MOST_SEED, seed=self.seed)

@@ -148,6 +148,41 @@ def test_a_number_that_must_be_above_zero_is_named_before_any_work(tmp_path, opt
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--dropout", -1),
+        ("--dropout", 1),
+        ("--learning-rate", 1e30),
+        ("--weight-decay", -1),
+        ("--kl-weight", -1),
+        ("--cross-entropy-weight", -1),
+        ("--seed", -1),
+        ("--seed", 1 << 64),
+    ],
+)
+def test_a_number_out_of_range_is_named_before_any_work(tmp_path, option, value):
+    message = fails("train", tmp_path / "traces", tmp_path / "out", option, value)
+    assert message.startswith(f"{option} must be from 0 to")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("dev: {a: 1}", "has a table where values belong"),
+        ("", "holds no options"),
+        ("- 1", "holds no options"),
+        ("gate: 3", "a switch is true or false, not '3'"),
+        ("dropout: .nan", "--dropout must be from 0 to 0.9, not nan"),
+    ],
+)
+def test_a_config_of_another_form_is_said_in_one_line(tmp_path, content, said):
+    (tmp_path / "options.yaml").write_text(content + "\n", encoding="utf-8")
+    options = ("--config", tmp_path / "options.yaml")
+    assert said in fails("train", *options, tmp_path / "traces", tmp_path / "out")
+
+
 def test_a_shard_of_no_utterances(tmp_path):
     assert "--shard-size" in fails("collect", tmp_path, tmp_path / "out", "--shard-size", 0)
 

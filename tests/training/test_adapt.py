@@ -72,6 +72,12 @@ def test_a_dev_corpus_without_a_short_utterance_is_said_before_hours_of_work(wor
     assert not (tmp_path / "out").exists()
 
 
+def test_traces_that_are_none_are_said_before_a_voice_speaks(words, tiny_bundle, tmp_path):
+    with pytest.raises(BeamlessError, match="holds no traces"):
+        adapt(words, tmp_path / "out", model=str(tiny_bundle.folder), traces=[tmp_path])
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_of_another_command_is_refused_before_a_model_is_read(words, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")

@@ -70,6 +70,21 @@ def test_a_training_keeps_a_ledger_in_the_corrector(traces, tmp_path):
     assert load_corrector(tmp_path / "corrector").config.ledger
 
 
+@pytest.mark.parametrize("refused", ["start", "dev", "dev_traces", "language"])
+def test_a_value_that_is_refused_leaves_no_folder_in_the_way_of_the_right_one(
+    traces, tmp_path, refused
+):
+    empty, out = tmp_path / "empty", tmp_path / "corrector"
+    empty.mkdir()
+    values = {"start": empty, "dev": [empty], "dev_traces": empty, "language": "xx"}
+    options = {"model": "tiny.en", "fitting": Fitting(units=4, epochs=1)}
+    with pytest.raises(BeamlessError):
+        train([traces], out, **options, **{refused: values[refused]})
+    assert not out.exists()
+    train([traces], out, **options)
+    assert load_corrector(out)
+
+
 def test_traces_from_before_budgets_teach_no_ledger_and_everything_else(traces, tmp_path):
     from pyarrow import parquet
 

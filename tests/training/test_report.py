@@ -90,6 +90,18 @@ def test_an_oracle_needs_a_list():
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lookahead+depth1+depth2", "each change is named once"),
+        ("greedy+repeat0", "a repetition penalty below 1 would reward repeats"),
+    ],
+)
+def test_a_change_that_cannot_be_meant_is_refused(name, said):
+    with pytest.raises(BeamlessError, match=said):
+        contender(name, "short")
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "",
@@ -104,6 +116,7 @@ def test_an_oracle_needs_a_list():
         "knn4+second1",
         "greedy+free1",
         "greedy+eos1..2",
+        "greedy+eos٥",
     ],
 )
 def test_a_name_that_means_nothing_is_refused(name):

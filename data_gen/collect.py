@@ -12,6 +12,7 @@ from beamless.data_gen.shards import Job, Made, Shard
 from beamless.data_gen.subset import spread
 from beamless.data_gen.teachers import called, is_written
 from beamless.data_gen.traces import (
+    SHARDS,
     TARGET_KINDS,
     TargetKind,
     TraceRecipe,
@@ -21,13 +22,15 @@ from beamless.data_gen.traces import (
     taught,
 )
 from beamless.inference.beam import MAX_BEAM_SIZE
-from beamless.inference.counts import require_positive
+from beamless.inference.counts import require_between, require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import require_parity
+
+MOST_LENGTH_PENALTY = 10.0
 
 
 def collect(
@@ -77,6 +80,7 @@ def collect(
         address: the Ray cluster's; one on this machine alone by default.
     """
     require_positive(workers=workers, threads=threads, shard_size=shard_size, top_k=top_k)
+    require_between(0, MOST_LENGTH_PENALTY, length_penalty=length_penalty)
     _check(targets, teacher, beam_size)
     utterances = {u.id: u for u in spread(read_corpus(corpus), limit)}
     bundle = open_bundle(model, device)
@@ -109,7 +113,7 @@ def collect(
             threads = max(1, (os.cpu_count() or 1) // workers)
         texts = str(Path(teacher).resolve()) if teacher and is_written(teacher) else ""
         job = Job(str(bundle.folder), device, threads, recipe, out.resolve(), texts)
-        begun = any((out / "teacher_forced").glob("*/*.parquet"))
+        begun = any((out / "teacher_forced").glob(f"*/{SHARDS}"))
         made: list[Made] = []
         began = time.perf_counter()
         with progress("utterances", sum(len(shard.utterances) for shard in shards)) as advance:
@@ -161,5 +165,7 @@ def _check(targets: Sequence[str], teacher: str | None, beam_size: int) -> None:
             raise BeamlessError(f"target {target!r} is none of {', '.join(TARGET_KINDS)}")
     if "teacher" in targets and not teacher:
         raise BeamlessError("the target 'teacher' needs --teacher, a larger model or a .jsonl file")
+    if teacher and not {"teacher", "best", "list"} & {*targets}:
+        raise BeamlessError(f"a teacher has no part in the targets {', '.join(targets)}")
     if not 2 <= beam_size <= MAX_BEAM_SIZE:
         raise BeamlessError(f"a beam size of {beam_size} is not within 2 and {MAX_BEAM_SIZE}")

@@ -7,7 +7,7 @@ A corpus is a folder with ``metadata.jsonl`` and the audio beside it, so that
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
@@ -45,6 +45,21 @@ _OWN = {"id", "file_name", "text", "speaker", "duration", "source", "license", "
 def corpus_name(corpus: Path) -> str:
     """Return a corpus's name in reports: its folder and the one above, as in ``ljspeech/test``."""
     return "/".join(corpus.resolve().parts[-2:])
+
+
+def named(corpora: Iterable[Path]) -> dict[str, Path]:
+    """Return corpora by their names.
+
+    Raises:
+        BeamlessError: two have the same name.
+    """
+    names: dict[str, Path] = {}
+    for corpus in corpora:
+        name = corpus_name(corpus)
+        if name in names:
+            raise BeamlessError(f"two corpora are called {name}: {names[name]} and {corpus}")
+        names[name] = corpus
+    return names
 
 
 def read_corpus(folder: Path) -> list[Utterance]:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from rich.table import Table
 
-from beamless.data_gen.traces import Steps, read_recipe, read_steps
+from beamless.data_gen.traces import SHARDS, Steps, read_recipe, read_steps
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import screen
 
@@ -75,7 +75,7 @@ def summarize_traces(folder: Path) -> list[TraceSummary]:
         BeamlessError: it holds no traces, or none yet.
     """
     read_recipe(folder)
-    parts = sorted({shard.parent for shard in folder.glob("*/*/*.parquet")})
+    parts = sorted({shard.parent for shard in folder.glob(f"*/*/{SHARDS}")})
     if not parts:
         raise BeamlessError(f"{folder} holds no shards yet; run collect again")
     return [_summary(folder, part) for part in parts]
@@ -94,7 +94,7 @@ def _summary(folder: Path, part: Path) -> TraceSummary:
         coverage=coverage(steps),
         wer=sum(row["errors"] for row in steps.rows) / words,
         greedy_wer=sum(row["greedy_errors"] for row in steps.rows) / words,
-        megabytes=sum(shard.stat().st_size for shard in part.glob("*.parquet")) / 1e6,
+        megabytes=sum(shard.stat().st_size for shard in part.glob(SHARDS)) / 1e6,
     )
 
 

@@ -152,7 +152,7 @@ def taught(folder: Path, recipe: TraceRecipe, targets: Sequence[TargetKind]) -> 
     if present.teacher:
         return first
     open_traces(folder, settled)
-    chosen = any((folder / "teacher_forced" / "best").glob("*.parquet"))
+    chosen = any((folder / "teacher_forced" / "best").glob(SHARDS))
     joined = replace(recipe, best_teacher="" if chosen else recipe.teacher)
     _write_recipe(folder, joined)
     return joined
@@ -175,9 +175,15 @@ def read_recipe(folder: Path) -> TraceRecipe:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         content = {"best_teacher": content["teacher"], **content}
-        return TraceRecipe(**{**content, "prompt": tuple(content["prompt"])})
-    except (ValueError, KeyError, TypeError):
-        raise BeamlessError(f"{folder} holds no traces: recipe.json is of another kind") from None
+        recipe = TraceRecipe(**{**content, "prompt": tuple(content["prompt"])})
+    except (ValueError, KeyError, TypeError, RecursionError):
+        recipe = None
+    if recipe is None or not isinstance(recipe.model, str) or not isinstance(recipe.language, str):
+        raise BeamlessError(f"{folder} holds no traces: recipe.json is of another kind")
+    return recipe
+
+
+SHARDS = "[!.]*.parquet"  # what a kill left unfinished has a name with a dot in front
 
 
 def shard_path(folder: Path, policy: Policy, target: TargetKind, index: int) -> Path:
@@ -237,7 +243,7 @@ def pending_shards(
     that a run that was stopped, whichever of its shards were done, ends with the same files as
     one that was not; utterances that came later get shards of their own.
     """
-    there = sorted((folder / policy / target).glob("*.parquet"))
+    there = sorted((folder / policy / target).glob(SHARDS))
     done = {identifier for path in there for identifier in planned_ids(path)}
     taken = {int(path.stem) for path in there if path.stem.isdecimal()}
     left = [identifier for identifier in ids if identifier not in done]
@@ -278,9 +284,7 @@ def shards(folder: Path, policies: Sequence[str], targets: Sequence[str]) -> lis
         BeamlessError: there is none.
     """
     read_recipe(folder)
-    found = [
-        p for c in policies for t in targets for p in sorted((folder / c / t).glob("*.parquet"))
-    ]
+    found = [p for c in policies for t in targets for p in sorted((folder / c / t).glob(SHARDS))]
     if not found:
         wanted = f"{', '.join(policies)} × {', '.join(targets)}"
         raise BeamlessError(f"{folder} holds no traces of {wanted}; collect them first")
@@ -372,6 +376,8 @@ def _steps_in(table: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
         flat: dict[str, Any] = {**_flatten(table), "acceptable": acceptable}
         if len({len(column) for name, column in flat.items() if name != "lengths"}) > 1:
             raise ValueError("columns of different lengths")
+        if not np.isfinite(flat["hidden"]).all():
+            raise ValueError("a hidden state is not finite")
     except (AttributeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise BeamlessError(f"{path} is damaged ({reason}); remove it and collect again") from None

@@ -11,6 +11,7 @@ from pathlib import Path
 from beamless.inference.errors import BeamlessError
 
 LEAST_FREE = 1_000_000  # bytes; with less a disk counts as full
+PARTIAL = ".partial-"  # how the name of a file begins that is not finished yet
 MADE_BY = "made_by.txt"  # names the command that a folder of many stages is of
 
 
@@ -40,7 +41,7 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
     error or Ctrl-C the temporary file is removed and ``path`` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".partial-{secrets.token_hex(8)}{path.suffix}")
+    temporary = path.with_name(f"{PARTIAL}{secrets.token_hex(8)}{path.suffix}")
     temporary.touch(exist_ok=False)
     mode = temporary.stat().st_mode
     try:
@@ -53,8 +54,13 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
 
 
 def is_taken(folder: Path) -> bool:
-    """Tell whether where a folder is to be made a file lies, or a folder that is not empty."""
-    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    """Tell whether where a folder is to be made a file lies, or a folder that is not empty.
+
+    What a kill left of a file that was never finished is nothing.
+    """
+    if not folder.is_dir():
+        return folder.exists()
+    return any(not each.name.startswith(PARTIAL) for each in folder.iterdir())
 
 
 def begin(folder: Path, command: str) -> None:

@@ -22,11 +22,11 @@ A row may begin from another one's corrector (``start``), ask a datastore for it
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from beamless.data_gen.recipe_file import read_yaml
 from beamless.data_gen.recipe_folders import Places, places_of
-from beamless.data_gen.traces import Policy, TargetKind
+from beamless.data_gen.traces import TARGET_KINDS, Policy, TargetKind
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.training.contenders import contender
@@ -94,6 +94,15 @@ def read_plan(path: Path, folders: Sequence[str]) -> Plan:
     if unknown or not isinstance(content.get("rows"), list):
         wrong = f"{sorted(unknown)[0]!r} means nothing" if unknown else "it has no rows"
         raise BeamlessError(f"{path} is no recipe of ablations: {wrong}")
+    if not isinstance(content.get("folders") or {}, dict):
+        raise BeamlessError(f"{path}: folders are a mapping of names to places")
+    for name in ("model", "audio_context"):
+        if not isinstance(content.get(name, ""), str):
+            raise BeamlessError(f"{path}: {name} must be a text, not {content[name]!r:.40}")
+    context = content.get("audio_context", DEFAULT_AUDIO_CONTEXT)
+    if context not in get_args(AudioContext):
+        raise BeamlessError(f"{path}: audio_context is short or full, not {context!r}")
+    _require_count(content, "dev_limit", str(path))
     places = places_of(content.get("folders") or {}, folders, path)
     rows: list[Ablation] = []
     left_out: list[str] = []
@@ -113,7 +122,7 @@ def read_plan(path: Path, folders: Sequence[str]) -> Plan:
         rows.append(row)
     return Plan(
         model=str(content.get("model", "tiny.en")),
-        audio_context=cast(AudioContext, content.get("audio_context", DEFAULT_AUDIO_CONTEXT)),
+        audio_context=cast(AudioContext, context),
         dev_limit=content.get("dev_limit"),
         rows=tuple(rows),
         left_out=tuple(left_out),
@@ -124,6 +133,10 @@ def _missing(entry: Any, places: Places, path: Path) -> str:  # noqa: ANN401 - o
     """Return the first folder of a row that has no place; empty if all have."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise BeamlessError(f"{path}: each row is a mapping with a name")
+    for name in ("traces", "datastore", "methods", "targets", "policies"):
+        value = entry.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise BeamlessError(f"{path}: {name} of {entry['name']!r} must be a list of names")
     for name in [*entry.get("traces", []), *entry.get("datastore", [])]:
         if name not in places:
             raise BeamlessError(f"{path}: {name!r} in {entry['name']!r} is none of its folders")
@@ -141,6 +154,11 @@ def _row(entry: Mapping[str, Any], places: Places, path: Path) -> Ablation:
     for name in ("methods", "targets", "policies"):
         if name in values:
             values[name] = tuple(values[name])
+    for name, known in (("targets", TARGET_KINDS), ("policies", get_args(Policy))):
+        for each in values.get(name, ()):
+            if each not in known:
+                raise BeamlessError(f"{where}: {each!r} is none of {', '.join(known)}")
+    _require_count(values, "limit", where)
     unknown = {*values} - {field.name for field in fields(Ablation)}
     if unknown:
         raise BeamlessError(f"{where}: {sorted(unknown)[0]!r} means nothing")
@@ -150,11 +168,17 @@ def _row(entry: Mapping[str, Any], places: Places, path: Path) -> Ablation:
         values["fitting"] = Fitting(**values.get("fitting", {}))
         if values.get("last_layer") is not None:
             values["last_layer"] = LastLayer(**values["last_layer"])
-    except TypeError as error:
+    except (TypeError, BeamlessError) as error:
         raise BeamlessError(f"{where}: {error}") from None
     for method in values["methods"]:
         contender(method, DEFAULT_AUDIO_CONTEXT)
     return Ablation(**values)
+
+
+def _require_count(values: Mapping[str, Any], name: str, where: str) -> None:
+    count = values.get(name)
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        raise BeamlessError(f"{where}: {name} must be a whole number from 1, not {count!r:.40}")
 
 
 def trace_folders(place: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from beamless.data_gen.casting import Cast, Role, cast_from_recipe
 from beamless.data_gen.collect import collect
-from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
+from beamless.data_gen.corpora import Utterance, named, read_corpus
 from beamless.data_gen.glossary import holds, read_terms, sentences_around
 from beamless.data_gen.subset import spread
 from beamless.data_gen.synth import make_corpus
@@ -97,12 +97,12 @@ def adapt(
     require_own(out, "adapt")
     terms = read_terms(words)
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
-    others = {corpus_name(folder): _dev_set(folder, dev_limit) for folder in dev}
+    others = {name: _dev_set(folder, dev_limit) for name, folder in named(dev).items()}
     before = open_bundle(model)
     if traces:
         _, traced_model, model_hash = read_training_steps(traces, TARGETS, POLICIES)
         if model_hash != before.manifest.model["hash"]:
-            raise BeamlessError(f"the traces are of {traced_model}, which is not {model}")
+            raise BeamlessError(f"the traces are of another model than {model}: of {traced_model}")
     require_parity(before)
     cast = cast_from_recipe(voices) if voices else _one_voice()
     known, aside = set_aside(cast)

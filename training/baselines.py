@@ -77,6 +77,11 @@ class Neighbours:
     mix: float = 0.1
     temperature: float = 10_000.0
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing (ValueError)."""
+        if self.count < 1 or not 0 <= self.mix <= 1 or self.temperature <= 0:
+            raise ValueError("neighbours are one or more, their share from 0 to 1")
+
 
 @dataclass(frozen=True)
 class Datastore:

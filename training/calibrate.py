@@ -17,6 +17,7 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.inspection_picture import require_matplotlib
+from beamless.inference.lock import locked
 from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.progress import console, progress, screen
 from beamless.inference.segments import word_probability
@@ -79,7 +80,20 @@ def calibrate(
     work = [u for folder in corpora for u in spread(read_corpus(folder), limit)]
     opened = open_bundle(bundle, device)
     out.mkdir(parents=True, exist_ok=True)
-    judged = list(judge(opened, work, language))
+    with locked(opened.folder):
+        judged = list(judge(opened, work, language))
+        _keep(opened, corpora, work, judged, language, out)
+
+
+def _keep(
+    opened: Bundle,
+    corpora: Sequence[Path],
+    work: Sequence[Utterance],
+    judged: list[Judged],
+    language: str,
+    out: Path,
+) -> None:
+    """Write what was judged into the report's folder, and its numbers into the bundle."""
     content, probabilities = results(judged)
     method = DEFAULT_METHOD
     content |= {"method": method, "language": language, "utterances": len(work)}

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
+from beamless.data_gen.corpora import Utterance, named, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import is_taken, write_text_atomically
@@ -14,6 +15,7 @@ from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import Hypothesis
+from beamless.inference.lock import locked
 from beamless.inference.methods import Method
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
@@ -98,7 +100,8 @@ def evaluate_bundle(
     contenders = [contender(name, audio_context) for name in names]
     if not opened.corrects(language):
         contenders = [replace(c, options=replace(c.options, corrected=False)) for c in contenders]
-    work = {corpus_name(folder): spread(read_corpus(folder), limit) for folder in corpora}
+    opened.tokenizer.prompt(language)
+    work = {name: spread(read_corpus(folder), limit) for name, folder in named(corpora).items()}
     run = Run(
         model=opened.manifest.model["name"],
         bundle_hash=opened.hash,
@@ -112,25 +115,26 @@ def evaluate_bundle(
         datastore=tuple(folder.name for folder in datastore),
     )
     opened_as = open_contenders(opened, contenders, datastore)
-    kept = _open_out(out, run) if out else None
-    rows = _rows_of(kept) if kept else []
-    done = {(row.corpus, row.id) for row in rows}
-    left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
-    with progress("utterances", len(left)) as advance:
-        for new in decode_all(opened, contenders, opened_as, language, left, windows):
-            rows += new
-            if kept:
-                with kept.open("a", encoding="utf-8", newline="\n") as file:
-                    line = json.dumps([asdict(row) for row in new], ensure_ascii=False)
-                    file.write(line + "\n")
-            advance()
-    if not rows:
-        raise BeamlessError("no utterance could be decoded; all are longer than 30 s")
-    found = reports(rows, run)
-    print_report(found)
-    if out and kept:
-        write_report(rows, run, found, out)
-        kept.unlink()
+    with locked(out) if out else nullcontext():
+        kept = _open_out(out, run) if out else None
+        rows = _rows_of(kept) if kept else []
+        done = {(row.corpus, row.id) for row in rows}
+        left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
+        with progress("utterances", len(left)) as advance:
+            for new in decode_all(opened, contenders, opened_as, language, left, windows):
+                rows += new
+                if kept:
+                    with kept.open("a", encoding="utf-8", newline="\n") as file:
+                        line = json.dumps([asdict(row) for row in new], ensure_ascii=False)
+                        file.write(line + "\n")
+                advance()
+        if not rows:
+            raise BeamlessError("no utterance could be decoded; all are longer than 30 s")
+        found = reports(rows, run)
+        print_report(found)
+        if out and kept:
+            write_report(rows, run, found, out)
+            kept.unlink()
 
 
 def decode_all(
@@ -219,7 +223,7 @@ def _open_out(out: Path, run: Run) -> Path:
     if (out / "report.json").exists():
         raise BeamlessError(f"{out} holds a finished report; name another folder")
     if is_taken(out):
-        if not recipe.is_file() or recipe.read_text(encoding="utf-8") != text:
+        if not recipe.is_file() or recipe.read_bytes() != text.encode():
             raise BeamlessError(f"{out} exists and holds no run like this one; name another folder")
     else:
         write_text_atomically(recipe, text)
@@ -230,8 +234,12 @@ def _rows_of(kept: Path) -> list[Row]:
     """Read the rows of a stopped run; a last line that a kill cut short is dropped."""
     if not kept.is_file():
         return []
-    lines = kept.read_text(encoding="utf-8").split("\n")
-    whole = lines[:-1]
+    try:
+        lines = kept.read_text(encoding="utf-8").split("\n")
+        whole = lines[:-1]
+        rows = [Row(**row) for line in whole for row in json.loads(line)]
+    except (ValueError, TypeError):
+        raise BeamlessError(f"{kept} is damaged; remove it, and all is decoded again") from None
     if lines[-1]:
         write_text_atomically(kept, "".join(line + "\n" for line in whole))
-    return [Row(**row) for line in whole for row in json.loads(line)]
+    return rows

@@ -234,7 +234,7 @@ def _require_folder(out: Path, recipe: Mapping[str, Any]) -> None:
     file = out / "recipe.json"
     if (out / "corrector.json").is_file():
         raise BeamlessError(f"{out} holds a finished corrector; name another folder")
-    began = file.is_file() and file.read_text(encoding="utf-8") == _told(recipe)
+    began = file.is_file() and file.read_bytes() == _told(recipe).encode()
     if is_taken(out) and not began:
         raise BeamlessError(f"{out} exists and is no training of this recipe; name another")
 
@@ -273,6 +273,8 @@ def _fit(
     )
     last = out / "checkpoints" / "last.ckpt"
     resumed = str(last) if last.is_file() else None
+    if resumed:
+        _require_whole(last)
     try:
         with listening(stop):
             trainer.fit(module, loader, watched, ckpt_path=resumed, weights_only=True)
@@ -285,10 +287,26 @@ def _fit(
     return float(keep.best_model_score)
 
 
+def _require_whole(checkpoint: Path) -> None:
+    import torch
+
+    try:
+        torch.load(checkpoint, weights_only=True)
+    except Exception as error:  # torch, zipfile and pickle raise their own kinds
+        raise BeamlessError(
+            f"{checkpoint} is damaged; remove {checkpoint.parent} and train again"
+        ) from error
+
+
 def _save(module: "CorrectorModule", out: Path, provenance: dict[str, Any]) -> None:
     from beamless.training.networks import to_corrector
 
     corrector = to_corrector(module.network.eval(), provenance)
+    if not all(np.isfinite(array).all() for array in corrector.arrays.values()):
+        raise BeamlessError(
+            "the training went astray: its weights are not finite; train into another folder with "
+            "a smaller --learning-rate or --weight-decay"
+        )
     save_corrector(corrector, out)
     console().print(f"wrote {out} ({corrector.parameters:,} parameters)")
 

@@ -1,13 +1,16 @@
 """What a training is set to: the options of ``train`` that ``rounds`` and recipes share."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
 
 from beamless.inference.counts import require_between, require_positive
+from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import CANDIDATES, Family
 
 MOST_LEARNING_RATE = 1.0
 MOST_DROPOUT = 0.9
+MOST_UNITS = 1 << 16
+MOST_STEPS = 1_000_000  # of a batch, and epochs
 MOST_WEIGHT = 1000.0
 MOST_SEED = 2**31  # below it there is room for those of a round's members
 
@@ -58,6 +61,7 @@ class Fitting:
 
     def __post_init__(self) -> None:
         """Refuse what no training can be set to."""
+        require_kinds(self)
         require_positive(
             history=self.history,
             units=1 if self.units is None else self.units,
@@ -75,3 +79,24 @@ class Fitting:
             cross_entropy_weight=self.cross_entropy_weight,
         )
         require_between(0, MOST_SEED, seed=self.seed)
+        require_between(1, MOST_UNITS, units=1 if self.units is None else self.units)
+        require_between(1, MOST_STEPS, epochs=self.epochs, batch_size=self.batch_size)
+
+
+def require_kinds(settings: Any) -> None:  # noqa: ANN401 - any dataclass
+    """Refuse a dataclass whose numbers, switches and choices are of other kinds than it says.
+
+    A YAML file may hold anything; ``1e-3`` is a text to it, ``1.0e-3`` a number.
+
+    Raises:
+        BeamlessError: the first of them, by its name.
+    """
+    told = {int: "a whole number", float: "a number such as 0.001", bool: "true or false"}
+    hints = get_type_hints(type(settings))
+    for each in fields(settings):
+        value, kinds = getattr(settings, each.name), get_args(hints[each.name])
+        kinds = kinds or (hints[each.name],)
+        if type(value) in kinds or value in kinds or (type(value) is int and float in kinds):
+            continue
+        wanted = told.get(kinds[0]) or "one of " + ", ".join(map(str, kinds))
+        raise BeamlessError(f"{each.name} cannot be {value!r:.40}; it is {wanted}")

@@ -23,6 +23,7 @@ from beamless.inference.progress import track
 from beamless.models.bundle import write_bundle
 from beamless.models.reference import Model, reference_encode, reference_model
 from beamless.models.whisper import Checkpoint, load_checkpoint
+from beamless.training.fitting import require_kinds
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,6 +47,7 @@ class LastLayer:
 
     def __post_init__(self) -> None:
         """Refuse what no training can be set to."""
+        require_kinds(self)
         require_positive(epochs=self.epochs, learning_rate=self.learning_rate)
 
 

@@ -129,6 +129,9 @@ def read_training_steps(
     if len({recipe.model_hash for recipe in recipes}) != 1:
         named = ", ".join(f"{f} ({r.model})" for f, r in zip(folders, recipes, strict=True))
         raise BeamlessError(f"these traces come from different models: {named}")
+    if len({recipe.top_k for recipe in recipes}) != 1:
+        named = ", ".join(f"{f} ({r.top_k})" for f, r in zip(folders, recipes, strict=True))
+        raise BeamlessError(f"these traces hold different numbers of likeliest tokens: {named}")
     require_positive(limit=limit)
     steps = [first_utterances(read_steps(folder, targets, policies), limit) for folder in folders]
     return steps, recipes[0].model, recipes[0].model_hash

@@ -10,6 +10,7 @@ import soundfile as sf
 
 from beamless.command_line import run
 from beamless.inference.errors import BeamlessError
+from beamless.inference.lock import locked
 
 
 def fails(*arguments: object) -> str:
@@ -181,6 +182,55 @@ def test_a_config_of_another_form_is_said_in_one_line(tmp_path, content, said):
     (tmp_path / "options.yaml").write_text(content + "\n", encoding="utf-8")
     options = ("--config", tmp_path / "options.yaml")
     assert said in fails("train", *options, tmp_path / "traces", tmp_path / "out")
+
+
+@pytest.mark.parametrize("option", ["--batch-size", "--units", "--epochs"])
+def test_a_number_too_large_to_be_meant_is_named(tmp_path, option):
+    message = fails("train", tmp_path / "traces", tmp_path / "out", option, 10**20)
+    assert message.startswith(f"{option} must be from 1 to")
+
+
+def test_a_length_penalty_that_no_number_bears(tmp_path):
+    options = ("--targets", "beam", "--length-penalty", "1e300")
+    assert "--length-penalty" in fails("collect", tmp_path, tmp_path / "out", *options)
+
+
+def test_a_teacher_that_no_target_asks(tmp_path):
+    options = ("--targets", "beam", "--teacher", tmp_path / "nowhere")
+    assert "has no part in" in fails("collect", tmp_path, tmp_path / "out", *options)
+
+
+def test_two_corpora_of_one_name_are_not_taken_for_one(tmp_path, clip, tiny_bundle):
+    corpora = []
+    for place in ("a", "b"):
+        (tmp_path / place / "said").mkdir(parents=True)
+        corpora.append(corpus_of(clip, tmp_path / place / "said" / "dev"))
+    said = fails("evaluate", tiny_bundle.folder, *corpora, "--methods", "greedy")
+    assert said == f"two corpora are called said/dev: {corpora[0]} and {corpora[1]}"
+
+
+def test_a_language_that_is_refused_leaves_no_report_in_the_way(tmp_path, clip, tiny_bundle):
+    corpus, out = corpus_of(clip, tmp_path / "corpus"), tmp_path / "report"
+    asked = ("evaluate", tiny_bundle.folder, corpus, "--methods", "greedy", "--out", out)
+    assert "multilingual" in fails(*asked, "--language", "de")
+    assert not out.exists()
+
+
+def test_two_evaluations_do_not_write_into_one_folder(tmp_path, clip, tiny_bundle):
+    corpus, out = corpus_of(clip, tmp_path / "corpus"), tmp_path / "report"
+    with locked(out):
+        asked = ("evaluate", tiny_bundle.folder, corpus, "--methods", "greedy", "--out", out)
+        assert "another run is writing" in fails(*asked)
+
+
+def test_rows_of_a_stopped_evaluation_that_are_damaged_are_named(tmp_path, clip, tiny_bundle):
+    corpus, out = corpus_of(clip, tmp_path / "corpus"), tmp_path / "report"
+    asked = ("evaluate", tiny_bundle.folder, corpus, "--methods", "greedy", "--out", out)
+    assert run([str(argument) for argument in asked]) == 0
+    (out / "report.json").unlink()
+    for damaged in (b"{\n", b'[{"id": 1}]\n', b"\xff\n"):
+        (out / "rows.partial.jsonl").write_bytes(damaged)
+        assert "rows.partial.jsonl is damaged; remove it" in fails(*asked)
 
 
 def test_a_shard_of_no_utterances(tmp_path):

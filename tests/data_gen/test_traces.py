@@ -205,6 +205,37 @@ def test_an_interrupted_write_leaves_no_shard(tmp_path, monkeypatch):
     assert list(path.parent.iterdir()) == []
 
 
+def test_what_a_kill_left_unfinished_is_no_shard_and_no_folder(tmp_path):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / ".partial-0123.json").write_text("{", encoding="utf-8")
+    open_traces(folder, RECIPE)
+    path = shard_path(folder, "teacher_forced", "best", 0)
+    write_shard(path, [trace("a", 2)], ["a"], RECIPE, WIDTH)
+    for content in (b"", path.read_bytes()):
+        (path.parent / ".partial-0123.parquet").write_bytes(content)
+        assert len(read_steps(folder, ["best"]).rows) == 1
+        assert summarize_traces(folder)[0].utterances == 1
+        assert pending_shards(folder, "teacher_forced", "best", ["a", "b"], 1) == {1: ["b"]}
+
+
+def test_a_state_that_is_not_finite_is_never_learned_from(tmp_path):
+    open_traces(tmp_path, RECIPE)
+    spoilt = trace("a", 2)
+    spoilt.hidden[1, 2] = np.nan
+    path = shard_path(tmp_path, "teacher_forced", "best", 0)
+    write_shard(path, [spoilt], ["a"], RECIPE, WIDTH)
+    with pytest.raises(BeamlessError, match="a hidden state is not finite"):
+        read_steps(tmp_path, ["best"])
+
+
+@pytest.mark.parametrize("change", [{"model": 5}, {"language": None}, {"language": ["en"]}])
+def test_a_recipe_of_another_kind_is_named(tmp_path, change):
+    open_traces(tmp_path, replace(RECIPE, **change))
+    with pytest.raises(BeamlessError, match="is of another kind"):
+        read_recipe(tmp_path)
+
+
 def test_info_counts_differing_steps_and_coverage(tmp_path):
     open_traces(tmp_path, RECIPE)
     made = replace(

@@ -90,11 +90,41 @@ def test_rows_whose_folders_have_no_place_are_left_out_whole(tmp_path):
         ({"name": "x", "methods": ["greedy"], "fitting": {"layers": 3}}, "layers"),
         ({"name": "x", "methods": ["greedy"], "traces": ["imaginary"]}, "none of its folders"),
         ({"name": "x", "methods": ["greedy"], "start": "y"}, "no row before 'x' is called 'y'"),
+        ({"name": "x", "methods": "greedy"}, "methods of 'x' must be a list of names"),
+        ({"name": "x", "methods": [5]}, "methods of 'x' must be a list of names"),
+        ({"name": "x", "methods": ["greedy"], "traces": None}, "traces of 'x' must be a list"),
+        ({"name": "x", "methods": ["greedy"], "targets": ["wish"]}, "'wish' is none of beam"),
+        ({"name": "x", "methods": ["greedy"], "policies": ["none"]}, "'none' is none of teacher_f"),
+        ({"name": "x", "methods": ["greedy"], "limit": 1.5}, "limit must be a whole number"),
+        ({"name": "x", "methods": ["greedy"], "fitting": {"epochs": 1.5}}, "epochs cannot be 1.5"),
+        ({"name": "x", "methods": ["greedy"], "fitting": {"epochs": True}}, "epochs cannot be Tr"),
+        ({"name": "x", "methods": ["greedy"], "fitting": {"units": "9"}}, "units cannot be '9'"),
+        ({"name": "x", "methods": ["greedy"], "fitting": {"objective": "z"}}, "is one of cross_en"),
+        (
+            {"name": "x", "methods": ["greedy"], "fitting": {"learning_rate": "1e-3"}},
+            "learning_rate cannot be '1e-3'; it is a number such as 0.001",
+        ),
+        ({"name": "x", "methods": ["greedy"], "last_layer": {"epochs": "1"}}, "epochs cannot be"),
     ],
 )
 def test_a_row_that_cannot_be_understood_is_named(tmp_path, row, said):
     with pytest.raises(BeamlessError, match=said):
         read_plan(recipe_of(tmp_path, row), [])
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({"dev_limit": "x"}, "dev_limit must be a whole number"),
+        ({"dev_limit": 0}, "dev_limit must be a whole number from 1"),
+        ({"audio_context": "mid"}, "audio_context is short or full"),
+        ({"folders": 5}, "folders are a mapping"),
+        ({"model": None}, "model must be a text"),
+    ],
+)
+def test_what_is_said_for_all_rows_is_looked_at_before_any(tmp_path, others, said):
+    with pytest.raises(BeamlessError, match=said):
+        read_plan(recipe_of(tmp_path, {"name": "x", "methods": ["greedy"]}, **others), [])
 
 
 def test_two_rows_of_one_name_would_share_a_folder(tmp_path):

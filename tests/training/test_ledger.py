@@ -85,6 +85,31 @@ def test_a_value_that_is_refused_leaves_no_folder_in_the_way_of_the_right_one(
     assert load_corrector(out)
 
 
+def test_a_training_that_went_astray_is_no_corrector(traces, tmp_path):
+    fitting = Fitting(units=4, epochs=40, learning_rate=1.0, weight_decay=1000.0)
+    with pytest.raises(BeamlessError, match="its weights are not finite"):
+        train([traces], tmp_path / "corrector", model="tiny.en", fitting=fitting)
+    assert not (tmp_path / "corrector" / "corrector.json").exists()
+
+
+def test_a_damaged_checkpoint_is_named(traces, tmp_path):
+    out, fitting = tmp_path / "corrector", Fitting(units=4, epochs=1)
+    train([traces], out, model="tiny.en", fitting=fitting)
+    (out / "corrector.json").unlink()
+    last = out / "checkpoints" / "last.ckpt"
+    for damaged in (b"", last.read_bytes()[:-100]):
+        last.write_bytes(damaged)
+        with pytest.raises(BeamlessError, match=r"last\.ckpt is damaged; remove"):
+            train([traces], out, model="tiny.en", fitting=fitting)
+
+
+def test_traces_of_different_numbers_of_tokens_are_not_mixed(tiny, traces, tmp_path):
+    recipe = TraceRecipe("tiny.en", tiny.hash, "", (1,), 5, 1.0, 4, audio_context="short")
+    open_traces(tmp_path / "four", recipe)
+    with pytest.raises(BeamlessError, match="different numbers of likeliest tokens"):
+        train([traces, tmp_path / "four"], tmp_path / "corrector", model="tiny.en")
+
+
 def test_traces_from_before_budgets_teach_no_ledger_and_everything_else(traces, tmp_path):
     from pyarrow import parquet
 

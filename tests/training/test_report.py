@@ -117,6 +117,9 @@ def test_a_change_that_cannot_be_meant_is_refused(name, said):
         "greedy+free1",
         "greedy+eos1..2",
         "greedy+eos٥",
+        "knn0",
+        "knn4+mix2",
+        "knn4+temperature0",
     ],
 )
 def test_a_name_that_means_nothing_is_refused(name):

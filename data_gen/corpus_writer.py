@@ -15,7 +15,12 @@ import numpy.typing as npt
 import soundfile
 import soxr
 
-from beamless.inference.atomic import replaced_atomically, write_text_atomically
+from beamless.inference.atomic import (
+    PARTIAL,
+    is_taken,
+    replaced_atomically,
+    write_text_atomically,
+)
 from beamless.inference.errors import BeamlessError
 from beamless.inference.lock import lock
 
@@ -221,14 +226,13 @@ class CorpusWriter:
                     f"{self.folder} holds a corpus of another recipe; name a new folder"
                 )
             return
-        names = [entry.name for entry in self.folder.iterdir()] if self.folder.exists() else []
-        if [name for name in names if not name.startswith(".partial-")]:
+        if is_taken(self.folder):
             raise BeamlessError(f"{self.folder} exists and is not empty; name a new folder")
         write_text_atomically(path, json.dumps(begun, indent=2, ensure_ascii=False) + "\n")
 
     def _recover(self) -> None:
         """Take up what an earlier run stored; a line or a file that it left half is dropped."""
-        for leftover in self.folder.rglob(".partial-*"):
+        for leftover in self.folder.rglob(f"{PARTIAL}*"):
             leftover.unlink(missing_ok=True)
         for row, line in _whole_lines(self.folder / METADATA):
             if row["id"] not in self._rows and (self.folder / row["file_name"]).is_file():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Policy = Literal["teacher_forced", "on_policy"]
 TargetKind = Literal["beam", "best", "reference", "teacher", "list"]
 TARGET_KINDS: tuple[TargetKind, ...] = ("beam", "best", "reference", "teacher", "list")
+SHARDS = "[!.]*.parquet"  # what a kill left unfinished has a name with a dot in front
 
 
 @dataclass(frozen=True)
@@ -176,14 +177,11 @@ def read_recipe(folder: Path) -> TraceRecipe:
         content = json.loads(file.read_text(encoding="utf-8"))
         content = {"best_teacher": content["teacher"], **content}
         recipe = TraceRecipe(**{**content, "prompt": tuple(content["prompt"])})
+        if not isinstance(recipe.model, str) or not isinstance(recipe.language, str):
+            raise ValueError("a name is no text")
     except (ValueError, KeyError, TypeError, RecursionError):
-        recipe = None
-    if recipe is None or not isinstance(recipe.model, str) or not isinstance(recipe.language, str):
-        raise BeamlessError(f"{folder} holds no traces: recipe.json is of another kind")
+        raise BeamlessError(f"{folder} holds no traces: recipe.json is of another kind") from None
     return recipe
-
-
-SHARDS = "[!.]*.parquet"  # what a kill left unfinished has a name with a dot in front
 
 
 def shard_path(folder: Path, policy: Policy, target: TargetKind, index: int) -> Path:

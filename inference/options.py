@@ -7,7 +7,7 @@ from typing import Literal
 from beamless.inference.counts import require_finite
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import NO_SPEECH
-from beamless.inference.sampling import LIKELIEST
+from beamless.inference.sampling import LIKELIEST, require_weights
 
 AudioContext = Literal["short", "full"]
 DEFAULT_AUDIO_CONTEXT: AudioContext = "short"
@@ -90,10 +90,7 @@ class DecodingOptions:
                     require_finite(**{each.name: number})
         if not self.temperatures or min(self.temperatures) < 0:
             raise BeamlessError("temperatures are one or more numbers from 0 on, such as 0 0.2 0.4")
-        if self.repetition_penalty < 1:
-            raise BeamlessError("a repetition penalty below 1 would reward repeats; 1 is none")
-        if self.eos_boost < 0:
-            raise BeamlessError("an EOS boost below 0 would forbid the end of text; 0 is none")
+        require_weights(self.eos_boost, self.repetition_penalty)
         if self.tokens_a_second is not None and self.tokens_a_second < 0:
             raise BeamlessError("tokens a second are 0 or more; 0 is no bound")
         _check_overlap(self.overlap, self.previous_text)

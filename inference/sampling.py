@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from beamless.inference.errors import BeamlessError
 from beamless.inference.logits import Tokens
 
 LIKELIEST = 8  # tokens to choose among: as many as ``corrected.xml`` gives
@@ -36,6 +37,18 @@ class TokenOptions:
     def plain(self) -> bool:
         """Whether the likeliest token is taken."""
         return (self.eos_boost, self.repetition_penalty, self.temperature) == (0.0, 1.0, 0.0)
+
+
+def require_weights(eos_boost: float, repetition_penalty: float) -> None:
+    """Refuse a boost or a penalty that would do the contrary.
+
+    Raises:
+        BeamlessError: the first of them.
+    """
+    if repetition_penalty < 1:
+        raise BeamlessError("a repetition penalty below 1 would reward repeats; 1 is none")
+    if eos_boost < 0:
+        raise BeamlessError("an EOS boost below 0 would forbid the end of text; 0 is none")
 
 
 def weighed(

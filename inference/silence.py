@@ -36,7 +36,12 @@ def silence_of(bundle: Bundle, encode: Callable[[], CrossKV], starts: np.ndarray
     names = [f"cross_{part}.{layer}" for layer in layers for part in ("key", "value")]
     shape = (len(names), 1, heads, len(starts), sizes["width"] // heads)
     kept = _read(file)
-    if kept is None or kept.shape != shape or kept.dtype != np.float32:
+    if (
+        kept is None
+        or kept.shape != shape
+        or kept.dtype != np.float32
+        or not np.isfinite(kept).all()
+    ):
         silence = encode()
         kept = np.stack([averaged(silence[name], starts) for name in names])
         _write(file, kept)
@@ -69,7 +74,7 @@ def _read(file: Path) -> np.ndarray | None:
         kept: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return kept if np.isfinite(kept).all() else None
+    return kept
 
 
 def _write(file: Path, silence: np.ndarray) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import openvino as ov
 
-from beamless.inference.atomic import told_if_full, write_text_atomically
+from beamless.inference.atomic import PARTIAL, told_if_full, write_text_atomically
 from beamless.inference.bundle import (
     DEFAULT_CAPACITY,
     FORMAT_VERSION,
@@ -65,7 +65,7 @@ def write_bundle(
     graphs = _graphs(checkpoint, corrector, capacity, tokenizer, int8)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name,
+        tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder.parent) as name,
         told_if_full(folder.parent),
     ):
         partial = Path(name) / "bundle"

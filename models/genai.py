@@ -18,7 +18,7 @@ import openvino as ov
 from openvino import Node
 from openvino import opset13 as op
 
-from beamless.inference.atomic import write_text_atomically
+from beamless.inference.atomic import PARTIAL, write_text_atomically
 from beamless.inference.errors import BeamlessError
 from beamless.inference.tokenizer import Tokenizer
 from beamless.models.graphs import (
@@ -45,7 +45,7 @@ def write_genai_folder(checkpoint: Checkpoint, folder: Path) -> None:
     if folder.exists():
         raise BeamlessError(f"{folder} exists; name another folder or remove it first")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as name:
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder.parent) as name:
         partial = Path(name) / "genai"
         partial.mkdir()
         ov.save_model(wide_encoder_graph(checkpoint), partial / "openvino_encoder_model.xml")

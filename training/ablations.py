@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from beamless.data_gen.corpora import corpus_name, read_corpus
+from beamless.data_gen.corpora import named, read_corpus
 from beamless.data_gen.subset import place
 from beamless.data_gen.traces import planned_ids, shards
 from beamless.inference.atomic import begin, write_text_atomically
@@ -92,9 +92,8 @@ def _run_row(
     row: Ablation, plan: Plan, here: Path, out: Path, dev: Sequence[Path], heard: Sequence[Path]
 ) -> tuple[int | None, int | None]:
     """Train and decode a row unless that is done; return its steps and parameters."""
-    named = [corpus_name(corpus) for corpus in dev]
     asked = {**asdict(row), "model": plan.model, "audio_context": plan.audio_context}
-    _open_row(here, {**asked, "dev": named, "dev_limit": plan.dev_limit})
+    _open_row(here, {**asked, "dev": list(named(dev)), "dev_limit": plan.dev_limit})
     if not (here / "report" / "report.json").is_file():
         evaluate_bundle(
             _bundle_of(row, plan, here, out, heard),

@@ -27,7 +27,7 @@ from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.lookahead import LookaheadOptions
 from beamless.inference.methods import ChooserMethod, Method, method_of
 from beamless.inference.options import AudioContext
-from beamless.inference.sampling import TokenOptions
+from beamless.inference.sampling import TokenOptions, require_weights
 from beamless.training.baselines import (
     ByRule,
     Neighbours,
@@ -127,9 +127,9 @@ def _ahead(given: dict[str, str]) -> LookaheadOptions | None:
 
 def _options(given: dict[str, str]) -> TokenOptions:
     own = {field: float(given.pop(what)) for what, field in _TOKENS.items() if what in given}
-    if own.get("repetition_penalty", 1) < 1:
-        raise BeamlessError("a repetition penalty below 1 would reward repeats; 1 is none")
-    return TokenOptions(**own)  # type: ignore[arg-type]
+    options = TokenOptions(**own)  # type: ignore[arg-type]
+    require_weights(options.eos_boost, options.repetition_penalty)
+    return options
 
 
 def _unknown(name: str) -> BeamlessError:

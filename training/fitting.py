@@ -62,13 +62,7 @@ class Fitting:
     def __post_init__(self) -> None:
         """Refuse what no training can be set to."""
         require_kinds(self)
-        require_positive(
-            history=self.history,
-            units=1 if self.units is None else self.units,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-        )
+        require_positive(history=self.history, learning_rate=self.learning_rate)
         require_between(0, MOST_LEARNING_RATE, learning_rate=self.learning_rate)
         require_between(0, MOST_DROPOUT, dropout=self.dropout)
         require_between(

@@ -1,6 +1,7 @@
 """``beamless evaluate``: every method on the same utterances, in one run, on one device."""
 
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -148,7 +149,9 @@ def decode_all(
     """Yield one row a method for each (corpus, utterance); none where it is longer than 30 s.
 
     A method's seconds are those of the encoder, which those of the same audio context share, and
-    its own decoding.
+    its own decoding. Methods take turns in an order drawn anew for each utterance, the same in each
+    run: of two that read the same weights, the first pays for bringing them into the processor's
+    cache.
     """
     prompt = bundle.tokenizer.prompt(language)
     encoder = KeptWindows(bundle, windows) if windows else WindowEncoder(bundle)
@@ -162,13 +165,15 @@ def decode_all(
             continue
         budget = budget_for(samples, language, None)
         encoded = {context: timed(encoder, samples, context) for context in contexts}
-        rows = []
+        turns = list(dict.fromkeys(one.decoding for one in contenders))
+        random.Random(utterance.id).shuffle(turns)
         lists: dict[Contender, tuple[list[Hypothesis], float]] = {}
+        for one in turns:
+            cross_kv, _ = encoded[one.audio_context]
+            lists[one] = timed(decode, one, methods[one], cross_kv, prompt, budget)
+        rows = []
         for one in contenders:
-            cross_kv, encoding = encoded[one.audio_context]
-            if one.decoding not in lists:
-                work_of = (one, methods[one.decoding], cross_kv, prompt, budget)
-                lists[one.decoding] = timed(decode, *work_of)
+            _, encoding = encoded[one.audio_context]
             found, decoding = lists[one.decoding]
             found = found if one.oracle else found[:1]
             tokenizer = bundle.tokenizer

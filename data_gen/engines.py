@@ -96,7 +96,7 @@ def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except ConnectionError:
+    except (ConnectionError, ValueError):  # nobody there, or no address at all
         raise BeamlessError(f"there is no Ray cluster at {address}") from None
     try:
         actor = ray.remote(num_cpus=job.threads or 1, max_restarts=LIVES, max_task_retries=LIVES)(

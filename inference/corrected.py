@@ -8,6 +8,7 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Choice, Place
+from beamless.inference.logits import not_finite
 from beamless.inference.sampling import TokenOptions, preferred
 from beamless.inference.timestamps import EVERYTHING, TimestampRules
 
@@ -81,7 +82,7 @@ class Corrected:
     ) -> Choice:
         tokens, logprobs = outputs["top_tokens"], outputs["top_logprobs"]
         if not np.isfinite(logprobs[0]):
-            raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
+            raise not_finite()
         best, second, noted = 0, 1, self.options.others
         if not self.options.plain:
             order = preferred(tokens, logprobs, text, self._end, self.options, self.rng)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from beamless.inference.cache import cache_folder
 from beamless.inference.errors import BeamlessError
 
 Tokens = Sequence[int] | np.ndarray
@@ -34,9 +35,17 @@ class Suppression:
             raise ValueError(f"logits are [B, V], not of rank {logits.ndim}")
         allowed = logits.astype(np.float32, copy=True)
         if not np.isfinite(allowed.sum()):
-            raise BeamlessError("the decoder gave a logit that is not finite; try precision f32")
+            raise not_finite()
         allowed[:, self.begin if first else self.always] = -np.inf
         return allowed
+
+
+def not_finite() -> BeamlessError:
+    """Return what to say of logits that must not become text."""
+    return BeamlessError(
+        "the decoder gave a logit that is not finite; export it with --decoder_precision f32, or, "
+        f"where that is so, remove {cache_folder() / 'graphs'}"
+    )
 
 
 def log_sum_exp(logits: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ def read_parity(bundle: Bundle) -> dict[str, Any] | None:
     file = bundle.folder / "parity.json"
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.get("bundle_hash") != bundle.hash:
         return None

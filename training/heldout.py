@@ -58,10 +58,11 @@ def heldout(
         datastore: traces in which knn looks its neighbours up.
         limit: only so many utterances of each folder.
     """
-    from beamless.training.steps import concatenate, read_training_steps
+    from beamless.training.steps import concatenate, read_training_steps, require_sizes
 
     parts, model, model_hash = read_training_steps(traces, ["best"], ["teacher_forced"], limit)
     checkpoint = load_checkpoint(model)
+    require_sizes(parts, checkpoint.sizes.width, checkpoint.sizes.vocabulary)
     steps = concatenate(parts)
     write = sys.stdout.write
     write(f"| {len(steps.target_ids)} steps of {len(steps.rows)} utterances | mended | harmed |\n")

@@ -83,12 +83,13 @@ def train_last_layer(
     Raises:
         BeamlessError: a recording is in none of the corpora, or the traces are another model's.
     """
-    from beamless.training.steps import read_training_steps
+    from beamless.training.steps import read_training_steps, require_sizes
 
     parts, _, model_hash = read_training_steps(traces, targets, ["teacher_forced"], limit)
     checkpoint = load_checkpoint(model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{model} is not the model that made these traces")
+    require_sizes(parts, checkpoint.sizes.width, checkpoint.sizes.vocabulary)
     recordings = {u.id: u for corpus in corpora for u in read_corpus(corpus)}
     whisper = reference_model(checkpoint)
     prompt = prompt_of(traces[0])

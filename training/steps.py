@@ -158,6 +158,26 @@ def first_utterances(steps: Steps, limit: int | None) -> Steps:
     )
 
 
+def require_sizes(parts: Sequence[Steps], width: int, vocabulary: int) -> None:
+    """Refuse steps that a model of this width and so many tokens cannot have taken.
+
+    Raises:
+        BeamlessError: some are.
+    """
+    for part in parts:
+        if part.hidden.shape[1] != width:
+            raise BeamlessError(
+                f"these traces hold states of {part.hidden.shape[1]} numbers, and the model's "
+                f"have {width}; collect them again"
+            )
+        ids = np.concatenate([part.target_ids, part.top_ids.ravel()])
+        if ids.min() < 0 or max(ids.max(), part.acceptable.max()) >= vocabulary:
+            raise BeamlessError(
+                f"these traces hold tokens that are none of the model's {vocabulary:,}; "
+                "collect them again"
+            )
+
+
 def require_candidates(parts: Sequence[Steps], candidates: int) -> None:
     """Refuse traces that hold fewer of the likeliest tokens than a corrector judges.
 

@@ -1,4 +1,4 @@
-"""A corrector with a ledger: what it is told of the window's budget, in training and decoding."""
+"""What a training reads of traces, what it refuses, and what a corrector with a ledger is told."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from beamless.data_gen.traces import (
     Trace,
     TraceRecipe,
     open_traces,
+    read_recipe,
     read_steps,
     shard_path,
     write_shard,
@@ -108,6 +109,48 @@ def test_traces_of_different_numbers_of_tokens_are_not_mixed(tiny, traces, tmp_p
     open_traces(tmp_path / "four", recipe)
     with pytest.raises(BeamlessError, match="different numbers of likeliest tokens"):
         train([traces, tmp_path / "four"], tmp_path / "corrector", model="tiny.en")
+
+
+@pytest.mark.parametrize("where", ["traces", "dev_traces"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda one: replace(one, target_ids=one.target_ids + 60_000),
+        lambda one: replace(one, top_ids=one.top_ids - 60_000),
+        lambda one: replace(one, acceptable=[[7, 60_000]] * len(one.target_ids)),
+    ],
+    ids=["target", "likeliest", "acceptable"],
+)
+def test_tokens_that_the_model_does_not_have_are_refused(tiny, traces, tmp_path, where, spoil):
+    recipe, width = read_recipe(traces), tiny.sizes.width
+    spoilt = tmp_path / "spoilt"
+    open_traces(spoilt, recipe)
+    path = shard_path(spoilt, "teacher_forced", "best", 0)
+    write_shard(path, [spoil(trace(3, width, 20))], ["of-3"], recipe, width)
+    given = {"traces": [traces], where: [spoilt] if where == "traces" else spoilt}
+    with pytest.raises(BeamlessError, match="tokens that are none of the model's 51,864"):
+        train(out=tmp_path / "corrector", model="tiny.en", **given)
+    assert not (tmp_path / "corrector").exists()
+
+
+def test_states_of_another_width_are_refused(tiny, tmp_path):
+    recipe = TraceRecipe("tiny.en", tiny.hash, "", (1,), 5, 1.0, 8, audio_context="short")
+    open_traces(tmp_path / "traces", recipe)
+    path = shard_path(tmp_path / "traces", "teacher_forced", "best", 0)
+    write_shard(path, [trace(3, 4, 20)], ["of-3"], recipe, 4)
+    with pytest.raises(BeamlessError, match="states of 4 numbers, and the model's have 384"):
+        train([tmp_path / "traces"], tmp_path / "corrector", model="tiny.en")
+
+
+def test_dev_traces_of_another_model_are_refused(traces, tmp_path):
+    other = tmp_path / "other"
+    recipe = replace(read_recipe(traces), model="base", model_hash="another")
+    open_traces(other, recipe)
+    shard = shard_path(other, "teacher_forced", "best", 0)
+    shard.parent.mkdir(parents=True)
+    shard.write_bytes(shard_path(traces, "teacher_forced", "best", 0).read_bytes())
+    with pytest.raises(BeamlessError, match="is of base, the other traces are not"):
+        train([traces], tmp_path / "corrector", model="tiny.en", dev_traces=other)
 
 
 def test_traces_from_before_budgets_teach_no_ledger_and_everything_else(traces, tmp_path):

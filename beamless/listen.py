@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.errors import BeamlessError
 from beamless.inference.listen import Listening, show_columns, show_text
 from beamless.inference.progress import console, screen
 from beamless.inference.sources import loudspeaker as open_loudspeaker
@@ -68,6 +69,8 @@ def listen(
             Stereo Mix by default.
         precision: of a model that is given by its name: fast, by default, or exact.
     """
+    if loudspeaker and not two_columns:
+        raise BeamlessError("a loudspeaker is heard with --two-columns alone; give that too")
     bundle = open_asked(model, device, precision)
     stop = threading.Event()
     sources = {SPEAKERS[0]: open_microphone(microphone, stop)}

@@ -44,7 +44,7 @@ def serve(
         from beamless.inference.server.app import create_app
         from beamless.inference.server.models import (
             Offer,
-            check_name,
+            check_names,
             listeners_of,
             name_and_place,
         )
@@ -53,16 +53,16 @@ def serve(
         raise BeamlessError(
             f'serving needs {error.name}; run: pip install "beamless[serve]"'
         ) from None
-    options = replace(options, api_key=options.api_key or os.environ.get("BEAMLESS_API_KEY", ""))
+    if not options.is_locked:
+        options = replace(options, api_key=os.environ.get("BEAMLESS_API_KEY", options.api_key))
     terminal = console()
     named = [name_and_place(model) for model in models]
-    for name, _ in named:
-        check_name(name)
+    check_names([name for name, _ in named])
     listening = listen_at(options)
     speakers = speakers_of(voices)
     bundles = {name: open_asked(place, device, precision) for name, place in named}
     offer = Offer(listeners_of(bundles, methods), speakers)
-    if options.host not in LOOPBACK and not options.api_key:
+    if options.host not in LOOPBACK and not options.is_locked:
         terminal.print(
             f"anyone who reaches {options.host} may use this server: set BEAMLESS_API_KEY",
             style="bold red",
@@ -79,16 +79,17 @@ def speakers_of(voices: list[str]) -> "dict[str, Speaker]":
     """Load voices by their names, ``NAME=PLACE`` or ``PLACE``.
 
     Raises:
-        BeamlessError: a voice is not to be had, or its name cannot stand in an address.
+        BeamlessError: a voice is not to be had, its name cannot stand in an address, or two have
+            one name.
     """
     from beamless.data_gen.voices import load_voice
-    from beamless.inference.server.models import Speaker, check_name
+    from beamless.inference.server.models import Speaker, check_names
 
-    found = {}
+    named = []
     for voice in voices:
         name, equals, place = voice.partition("=")
         if not equals:
             name, place = (Path(voice).stem if voice.endswith(".onnx") else voice), voice
-        check_name(name)
-        found[name] = Speaker(name, load_voice(place))
-    return found
+        named.append((name, place))
+    check_names([name for name, _ in named])
+    return {name: Speaker(name, load_voice(place)) for name, place in named}

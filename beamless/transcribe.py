@@ -58,13 +58,13 @@ def load(
 
 
 def transcribe(
-    files: list[Path],
+    files: list[str],
     *,
     model: str = "tiny.en",
     method: str | None = None,
     device: str = "CPU",
     format: Format = "txt",
-    out: Path | None = None,
+    out: str | None = None,
     channels: Channels = "mixed",
     line_length: int = 0,
     line_count: int = 0,
@@ -95,13 +95,14 @@ def transcribe(
     layout = Layout(line_length, line_count)
     if line_length and format not in ("srt", "vtt"):
         raise BeamlessError(f"a line length is for srt and vtt, not for {format}")
-    for file in files:
-        probe(file)
-    if sys.stdout is None and not out:
+    recordings, folder = _places(files, out)
+    for recording in recordings:
+        probe(recording)
+    if sys.stdout is None and not folder:
         raise BeamlessError("standard output is closed; name a folder with --out")
-    paths = output_paths(files, out, format) if out else [None] * len(files)
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
+    paths = output_paths(recordings, folder, format) if folder else [None] * len(recordings)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     if options.timestamps is None and format != "txt":
         options = replace(options, timestamps=True)
     inspector = Inspector(inspect) if inspect else None
@@ -109,7 +110,7 @@ def transcribe(
     transcriber = load(model, device=device, method=method, options=options, precision=precision)
     ready = _ready(transcriber, model, time.perf_counter() - began)
     terminal.print(ready, markup=False, soft_wrap=True)
-    for file, path in zip(files, paths, strict=True):
+    for file, path in zip(recordings, paths, strict=True):
         if inspector:
             transcriber.on_window = inspector.of(file, transcriber.bundle, transcriber.method)
         with warnings.catch_warnings(record=True) as caught, terminal.status(str(file)) as status:
@@ -127,6 +128,19 @@ def transcribe(
         else:
             sys.stdout.write(render(transcript, format, layout))
             sys.stdout.flush()
+
+
+def _places(files: list[str], out: str | None) -> tuple[list[Path], Path | None]:
+    """Return where the recordings are and where texts go; an empty name is not this folder.
+
+    Raises:
+        BeamlessError: a name is empty.
+    """
+    if "" in files:
+        raise BeamlessError("the name of a recording is empty; name a file")
+    if out == "":
+        raise BeamlessError("the name given as --out is empty; name a folder, or . for this one")
+    return [Path(file) for file in files], Path(out) if out else None
 
 
 class _Shown:

@@ -19,6 +19,7 @@ from beamless.data_gen.corpus_writer import (
 )
 from beamless.data_gen.importers.recording import RATE, Recording, UnreadableError, samples_of
 from beamless.data_gen.report import report, worse_than
+from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import track
 
@@ -54,6 +55,7 @@ def corpus(
     Raises:
         BeamlessError: there is no corpus, or it has faults (the first ones are named).
     """
+    require_positive(limit=limit)
     page = out or folder.parent / f"{folder.resolve().name}-report.html"
     if action == "check":
         sys.stdout.write(check_corpus(folder) + "\n")

@@ -119,12 +119,11 @@ def _sound_blocks(audio: AudioFile) -> Iterator[np.ndarray]:
     """Read with libsndfile; at damage, open the file again behind it and go on."""
     position, step = 0, BLOCK_SECONDS
     broken_at: int | None = None
+    size = max(1, round(BLOCK_SECONDS * audio.rate))
     total = round((audio.seconds or 0.0) * audio.rate)
     while True:
         try:
-            for block in _sound_blocks_from(
-                audio.path, position, round(BLOCK_SECONDS * audio.rate)
-            ):
+            for block in _sound_blocks_from(audio.path, position, size):
                 if broken_at is not None:
                     _warn_of_gap(audio, broken_at, position)
                     yield np.zeros((position - broken_at, audio.channels), np.float32)

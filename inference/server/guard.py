@@ -81,7 +81,7 @@ class Guard:
         if origin is not None and not self.is_welcome(origin, host):
             return ApiError(403, "web pages elsewhere may not use this server; see its --origins")
         if (
-            self._options.api_key
+            self._options.is_locked
             and connection.url.path not in OPEN
             and not self.has_key(connection)
         ):

@@ -25,6 +25,7 @@ from beamless.inference.streaming import StreamEvent, stream
 
 MOST_WAITING = 16  # messages; more stay with the client until there is room
 RATES = (8000, 192_000)  # Hz
+LONGEST_RATE = 9  # digits
 
 router = APIRouter()
 
@@ -248,6 +249,6 @@ def rate_of(text: str) -> int:
     low, high = RATES
     if not text:
         return SAMPLE_RATE
-    if not text.isdecimal() or not low <= int(text[:9]) <= high:
+    if not text.isdecimal() or len(text) > LONGEST_RATE or not low <= int(text) <= high:
         raise ApiError(400, f"rate is a number from {low} to {high}", param="rate")
     return int(text)

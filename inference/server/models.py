@@ -173,6 +173,18 @@ def name_and_place(model: str) -> tuple[str, str]:
     return (folder.resolve().name if folder.is_dir() else model), model
 
 
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that cannot stand in an address, and one that comes twice.
+
+    Raises:
+        BeamlessError: the first of them.
+    """
+    for name in names:
+        check_name(name)
+        if names.count(name) > 1:
+            raise BeamlessError(f"two are called {name!r}; give one of them as OTHER-NAME=PLACE")
+
+
 def check_name(name: str) -> None:
     """Refuse what cannot stand in an address.
 

@@ -1,9 +1,12 @@
 """What a server may be told: where it listens, whom it answers, and how much it takes."""
 
-import math
 from dataclasses import dataclass
 
 from beamless.inference.errors import BeamlessError
+
+NO_KEY = "none"
+MOST = 1_000_000_000
+"""The largest limit: bytes and samples that are reckoned from it are still numbers."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,8 @@ class ServerOptions:
         host: the address to listen at; 127.0.0.1 is reached from this machine alone.
         port: the port to listen at.
         api_key: what clients must send as ``Authorization: Bearer KEY``; BEAMLESS_API_KEY in the
-            environment says the same and stays out of the list of processes.
+            environment says the same and stays out of the list of processes. Whoever may reach
+            this server may use it where it is none.
         hostnames: names that this server may be called by, beside localhost, addresses and this
             machine's own name: a web page elsewhere cannot take another one.
         origins: web pages elsewhere that may use it, such as https://example.org.
@@ -28,7 +32,7 @@ class ServerOptions:
 
     host: str = "127.0.0.1"
     port: int = 8000
-    api_key: str = ""
+    api_key: str = NO_KEY
     hostnames: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     workers: int = 2
@@ -43,12 +47,21 @@ class ServerOptions:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.host.strip():
             raise BeamlessError("host is empty; 127.0.0.1 is this machine alone, 0.0.0.0 anybody")
+        if not self.api_key.strip():
+            raise BeamlessError("the API key is empty; give one, or 'none' to do without")
         for name in ("workers", "max_upload_mb", "max_minutes", "max_idle"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BeamlessError(f"{name} is {getattr(self, name)}; give a number above 0")
+            if not 0 < getattr(self, name) <= MOST:
+                raise BeamlessError(
+                    f"{name} is {getattr(self, name)}; give a number above 0 and up to {MOST:,}"
+                )
         for name in ("port", "max_queue", "max_live"):
             if getattr(self, name) < 0:
                 raise BeamlessError(f"{name} is {getattr(self, name)}; give 0 or more")
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether clients must send a key."""
+        return self.api_key != NO_KEY
 
     @property
     def max_bytes(self) -> int:

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from beamless.inference.server.workers import Job
 
 MOST_CHARACTERS = 4096
 MOST_BYTES = 262_144
+UNSAYABLE = re.compile("[\0\ud800-\udfff]")
 STOCK = {
     *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
     *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
@@ -62,6 +64,8 @@ async def answer(request: Request, model: str | None, default: str) -> Response:
         raise ApiError(400, "the field 'input' is empty: there is nothing to say", param="input")
     if len(text) > MOST_CHARACTERS:
         raise ApiError(400, f"input holds {MOST_CHARACTERS} characters at most", param="input")
+    if UNSAYABLE.search(text):
+        raise ApiError(400, "input holds NUL or half a character; leave it out", param="input")
     kind = _text(content, "response_format") or default
     if kind not in ENCODINGS:
         some = ", ".join(ENCODINGS)
@@ -142,11 +146,12 @@ def speed_of(content: dict[str, Any]) -> float:
     Raises:
         ApiError: that is no number from 0.25 to 4.
     """
+    given = content.get("speed")
     try:
-        speed = float(content.get("speed") or 1.0)
-    except (TypeError, ValueError):
+        speed = 1.0 if given in (None, "") else float(given)
+    except (TypeError, ValueError, OverflowError):
         speed = math.nan
-    if not 0.25 <= speed <= 4:
+    if isinstance(given, bool) or not 0.25 <= speed <= 4:
         raise ApiError(400, "speed is a number from 0.25 to 4", param="speed")
     return speed
 

@@ -252,6 +252,13 @@ def test_an_output_folder_under_a_file_is_refused_before_decoding(tmp_path, clip
     assert "file" in message
 
 
+def test_an_empty_name_is_not_taken_for_this_folder(clip, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert fails("transcribe", "") == "the name of a recording is empty; name a file"
+    assert fails("transcribe", clip, "--out", "").startswith("the name given as --out is empty")
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_config_that_is_not_utf_8(tmp_path, clip):
     (tmp_path / "options.yaml").write_bytes(b"model: caf\xe9\n")
     assert "UTF-8" in fails("transcribe", clip, "--config", tmp_path / "options.yaml")
@@ -333,3 +340,40 @@ def test_rounds_looks_at_all_corpora_before_it_collects(tmp_path, clip, which):
     message = fails("rounds", read, tmp_path / "out", "--dev", dev, "--model", "no-such-model")
     assert message == f"there is no corpus folder {missing}"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("value", ["!!int x", "!!float x", "!!bool x", "!!timestamp x", "9" * 5000])
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_config_with_a_value_that_yaml_cannot_read_is_one_line(tmp_path, clip, value, joined):
+    file = tmp_path / "options.yaml"
+    file.write_text(f"beam: {value}\n", encoding="utf-8")
+    option = [f"--config={file}"] if joined else ["--config", file]
+    assert f"{file} is not YAML (" in fails("transcribe", clip, *option)
+
+
+@pytest.mark.parametrize("name", ["files", "temperatures"])
+@pytest.mark.parametrize("value", [3, True, "a.wav"])
+def test_one_value_in_a_config_where_a_list_belongs_names_the_option(tmp_path, clip, name, value):
+    (tmp_path / "options.yaml").write_text(f"{name}: {value}\n", encoding="utf-8")
+    message = fails("transcribe", clip, "--config", tmp_path / "options.yaml")
+    assert message.startswith(f"{name} takes a list")
+    assert message.endswith(f"'{name}: [{value}]'")
+
+
+def test_what_the_command_line_gives_is_not_given_again_in_a_config(tmp_path, clip):
+    (tmp_path / "options.yaml").write_text("files: [other.wav]\n", encoding="utf-8")
+    option = ("--config", tmp_path / "options.yaml")
+    assert fails("transcribe", clip, *option).startswith("files stands in the file")
+    assert "other.wav" in fails("transcribe", *option)
+
+
+@pytest.mark.parametrize("command", ["texts", "synth"])
+def test_a_number_of_hundreds_of_digits_is_one_line(tmp_path, command):
+    (tmp_path / "lines.txt").write_text("One two.\n", encoding="utf-8")
+    option = {"texts": "--count", "synth": "--limit"}[command]
+    message = fails(command, tmp_path / "lines.txt", tmp_path / "out.jsonl", option, 10**400)
+    assert message == f"{option} must be at most 1e+30"
+
+
+def test_a_rate_of_hundreds_of_digits_is_one_line(tmp_path):
+    assert "at most" in fails("train", tmp_path, tmp_path / "out", "--learning-rate", 10**400)

@@ -3,8 +3,14 @@
 import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
+import soundfile as sf
+
+from beamless.__main__ import INTERRUPTED, RESUMED, RESUMED_WITH, how_to_go_on
+from beamless.command_line import COMMANDS
 
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot send itself Ctrl-C")
 
@@ -35,7 +41,43 @@ def test_ctrl_c_while_something_is_imported_ends_with_130_and_one_line(module):
         [sys.executable, "-c", program], check=False, capture_output=True, encoding="utf-8"
     )
     assert done.returncode == 128 + signal.SIGINT
-    assert done.stderr == "beamless: stopped; run the same command again to go on\n"
+    assert done.stderr == "beamless: stopped\n"
+
+
+@on_posix
+def test_a_stopped_transcription_tells_how_to_go_on(tiny_bundle, clip, speech, tmp_path):
+    long, out = tmp_path / "long.wav", tmp_path / "texts"
+    sf.write(long, np.tile(speech, 100), 16000)
+    command = [sys.executable, "-m", "beamless", "transcribe", clip, long, "--out", out]
+    with subprocess.Popen(
+        [*command, "--model", tiny_bundle.folder], stderr=subprocess.PIPE, encoding="utf-8"
+    ) as started:
+        while not (out / "fox.txt").is_file() and started.poll() is None:
+            time.sleep(0.05)
+        started.send_signal(signal.SIGINT)
+        said = started.stderr.read()
+    assert started.returncode == INTERRUPTED
+    last = "texts already written are whole: move them away, or name the recordings left"
+    assert said.splitlines()[-1] == f"beamless: stopped; {last}"
+    assert "fox" in (out / "fox.txt").read_text(encoding="utf-8")
+    assert not (out / "long.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "goes_on"),
+    [
+        ("collect corpus traces", True),
+        ("evaluate bundle corpus --out=report", True),
+        ("evaluate bundle corpus", False),
+        ("corpus report corpus", True),
+        ("corpus check corpus", False),
+        ("export tiny.en bundle", False),
+        ("", False),
+    ],
+)
+def test_only_what_goes_on_is_promised_to(command, goes_on):
+    assert ("run the same command again" in how_to_go_on(command.split())) is goes_on
+    assert {*RESUMED, *RESUMED_WITH} <= COMMANDS.keys()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file names are text there")

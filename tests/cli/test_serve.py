@@ -93,6 +93,26 @@ def test_what_cannot_be_served_is_refused(arguments, named, tiny_bundle):
         run(["serve", *models, *arguments])
 
 
+@pytest.mark.parametrize("named", ["--models", "--voices"])
+def test_one_name_for_two_is_refused(named, tmp_path):
+    with pytest.raises(BeamlessError, match="two are called 'a'"):
+        run(["serve", "--port", "0", named, f"a={tmp_path / 'x'}", f"a={tmp_path / 'y'}"])
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_an_empty_key_does_not_start_an_unlocked_server(monkeypatch, key):
+    with pytest.raises(BeamlessError, match="the API key is empty"):
+        run(["serve", "--api-key", key])
+    monkeypatch.setenv("BEAMLESS_API_KEY", key)
+    with pytest.raises(BeamlessError, match="the API key is empty"):
+        run(["serve"])
+
+
+def test_a_loudspeaker_that_nobody_asked_to_hear_is_refused(clip):
+    with pytest.raises(BeamlessError, match="--two-columns"):
+        run(["listen", "--microphone", str(clip), "--loudspeaker", str(clip)])
+
+
 def test_listening_writes_what_a_file_says(tiny_bundle, clip):
     command = [sys.executable, "-m", "beamless", "listen", "--microphone", str(clip)]
     done = subprocess.run(

@@ -239,6 +239,14 @@ def test_a_report_of_another_corpus_drops_nothing(made, tmp_path, corpora):
         corpus("drop", made, out=tmp_path / "r.html")
 
 
+@pytest.mark.parametrize("limit", [-3, -1, 0])
+def test_a_report_on_no_utterances_is_refused(made, tmp_path, limit):
+    page = tmp_path / "report.html"
+    with pytest.raises(BeamlessError, match=f"--limit must be above 0, not {limit}"):
+        corpus("report", made, out=page, limit=limit)
+    assert not page.exists()
+
+
 # As a user runs it
 
 

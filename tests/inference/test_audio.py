@@ -106,6 +106,14 @@ def test_any_rate_becomes_16_khz(tmp_path, rate):
     assert_close(load_audio(tmp_path / "a.wav"), tone(2), 1e-3)
 
 
+@pytest.mark.parametrize("rate", [1, 5])
+def test_a_rate_of_a_few_samples_a_second_is_read_whole(tmp_path, rate):
+    soundfile.write(tmp_path / "a.wav", np.full(20, 0.5, np.float32), rate)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AudioWarning)
+        assert len(load_audio(tmp_path / "a.wav")) == 20 * SAMPLE_RATE // rate
+
+
 def test_six_channels_are_averaged(tmp_path):
     parts = np.stack([tone(1, 48000) * gain for gain in (0.2, 0.4, 0.6, 0.8, 1.0, 0.0)], axis=1)
     soundfile.write(tmp_path / "a.wav", parts, 48000, format="WAVEX", subtype="PCM_24")

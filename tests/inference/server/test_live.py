@@ -79,6 +79,17 @@ def test_a_stream_that_cannot_be_met_is_told_why(server, path):
     assert code == 1008
 
 
+@pytest.mark.parametrize("rate", ["0000160009999999", "00001600000000000000", "9" * 5000], ids=len)
+def test_a_rate_of_many_digits_is_refused_and_others_are_still_heard(server, speech, rate):
+    with connect(address(server, f"/stt/tiny.en?rate={rate}")) as socket:
+        events, code = all_of(socket)
+    assert (events[-1]["error"]["param"], code) == ("rate", 1008)
+    with connect(address(server)) as socket:
+        socket.send(pcm(speech))
+        socket.send(COMMIT)
+        assert "fox" in all_of(socket)[0][-1]["text"].lower()
+
+
 @pytest.mark.parametrize(
     "message", [b"odd", "", "text", "[]", "{}", '{"type": "session.update"}',
                 '{"type": "input_audio_buffer.append", "audio": "?"}', "[" * 50_000],

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from .conftest import CLIENT
+from beamless.data_gen.voices import load_voice
+from beamless.inference.server.models import Offer, Speaker
+
+from .conftest import CLIENT, serving
 
 SPEECH = "/v1/audio/speech"
 
@@ -114,6 +117,28 @@ def test_what_cannot_be_said_gives_a_400(server, fields):
     answer = say(server, **fields)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("speed", [0, 0.0, True, False, int("9" * 400)], ids=repr)
+def test_a_speed_of_zero_a_switch_or_400_digits_is_no_speed(server, speed):
+    answer = say(server, speed=speed)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "speed"
+
+
+@pytest.fixture(scope="module")
+def piper(offer):
+    voices = {"joe": Speaker("joe", load_voice("joe"))}
+    with serving(Offer(offer.listeners, voices)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("sign", ["\\ud800", "\\udfff", "\\u0000"])
+def test_half_a_character_or_nul_within_a_text_gives_a_400(piper, sign):
+    body = f'{{"model": "joe", "input": "hello {sign} there"}}'
+    answer = CLIENT.post(piper.url + SPEECH, content=body.encode())
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "input"
 
 
 HALF = b'{"model": "tones", "input": "\\ud800"}'  # of a character

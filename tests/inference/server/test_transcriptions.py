@@ -186,6 +186,27 @@ def test_what_is_no_recording_gives_400_with_a_plain_reason(server, content):
     assert str(server.state.folder) not in message
 
 
+@pytest.mark.filterwarnings("ignore:.*damaged")
+def test_a_recording_of_which_nothing_can_be_read_gives_400(server):
+    file = io.BytesIO()
+    sf.write(file, np.zeros(48000), 16000, format="FLAC")
+    damaged = bytearray(file.getvalue())
+    damaged[90:290] = b"\xff" * len(damaged[90:290])
+    answer = server.post(file=("a.flac", bytes(damaged)))
+    assert answer.status_code == 400
+    said = "the file is damaged: nothing of its 3.0 s can be read"
+    assert answer.json()["error"]["message"] == said
+
+
+@pytest.mark.filterwarnings("ignore:.*damaged")
+def test_a_recording_that_is_damaged_in_part_is_heard_as_far_as_it_goes(server, speech):
+    file = io.BytesIO()
+    sf.write(file, np.pad(speech, (0, 160_000)), 16000, format="FLAC")
+    damaged = bytearray(file.getvalue())
+    damaged[-300:-100] = bytes(200)
+    assert words(server.text(("a.flac", bytes(damaged)))) == words(SENTENCE)
+
+
 @pytest.mark.parametrize(
     "name", ["a.m4a", "audio", "blob", "a.mp3", "../../a.wav", "C:\\a.wav", ""]
 )

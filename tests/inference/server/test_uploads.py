@@ -206,6 +206,14 @@ def test_limits_of_nothing_are_refused(name):
         ServerOptions(**{name: 0})
 
 
+@pytest.mark.parametrize("name", ["max_upload_mb", "max_minutes", "max_idle"])
+def test_limits_beyond_all_numbers_are_refused(name):
+    from beamless.inference.errors import BeamlessError
+
+    with pytest.raises(BeamlessError, match=f"{name} is 1e.305; give a number above 0 and up to"):
+        ServerOptions(**{name: 1e305})
+
+
 @pytest.mark.parametrize("host", ["", " "])
 def test_an_empty_host_is_not_taken_for_every_address(host):
     from beamless.inference.errors import BeamlessError

@@ -18,9 +18,11 @@ import docstring_parser
 from jsonargparse import ActionYesNo, ArgumentParser
 
 from beamless import __version__
+from beamless.data_gen.recipe_file import load_yaml
 from beamless.help_format import PlainHelp
 from beamless.inference.errors import BeamlessError
 
+LARGEST = 10**30  # whole number that an option may have
 OF_TRAIN = ("torch", "transformers", "lightning", "datasets", "pyarrow", "jiwer", "matplotlib")
 """Modules that the extra ``train`` installs."""
 
@@ -142,6 +144,71 @@ def require_values(function: Callable[..., Any], values: Mapping[str, Any]) -> N
             raise BeamlessError(f"{name} has no value in the file given as --config")
 
 
+def require_moderate(values: Mapping[str, Any]) -> None:
+    """Refuse whole numbers that are too large to be calculated with as fractions.
+
+    Raises:
+        BeamlessError: the first of them.
+    """
+    for name, value in values.items():
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, int) and abs(number) > LARGEST:
+                raise BeamlessError(f"--{name.replace('_', '-')} must be at most {LARGEST:.0e}")
+
+
+def check_config(function: Callable[..., Any], parser: ArgumentParser, given: list[str]) -> None:
+    """Refuse a file given as ``--config`` where the parser would not say what is wrong with it.
+
+    Raises:
+        BeamlessError: it is no file or no YAML, has one value where an option takes several, or
+            has again what the command line has.
+    """
+    config = "--config"
+    words = [w for a in given for w in (a.split("=", 1) if a.startswith(f"{config}=") else [a])]
+    for option, place in pairwise(words):
+        if option != config or not Path(place).exists():
+            continue
+        if not Path(place).is_file():
+            raise BeamlessError(f"the --config {place} is no file")
+        content = load_yaml(Path(place))
+        names = set(content) if isinstance(content, dict) else set()
+        for name in sorted(names & several(function)):
+            if not isinstance(content[name], list | dict | None):
+                raise BeamlessError(
+                    f"{name} takes a list in the file given as --config, as in "
+                    f"'{name}: [{content[name]}]'"
+                )
+        alone = [word for word in words if word not in (config, place)]
+        if (twice := sorted(names & required(function))) and is_whole(parser, alone):
+            raise BeamlessError(
+                f"{twice[0]} stands in the file given as --config and on the command line; give "
+                "it in one place"
+            )
+
+
+def several(function: Callable[..., Any]) -> set[str]:
+    """Return the names of a command's options that take several values."""
+    hints = get_type_hints(function)
+    for hint in list(hints.values()):
+        hints |= get_type_hints(hint) if is_dataclass(hint) else {}
+    return {name for name, hint in hints.items() if item_type(hint) or get_origin(hint) is tuple}
+
+
+def required(function: Callable[..., Any]) -> set[str]:
+    """Return the names of a command's parameters that have no default."""
+    parameters = inspect.signature(function).parameters
+    return {name for name, each in parameters.items() if each.default is inspect.Parameter.empty}
+
+
+def is_whole(parser: ArgumentParser, given: list[str]) -> bool:
+    """Tell whether a command line has all that is required without a file of options."""
+    try:
+        parser.parse_args([with_underscores(argument) for argument in given])
+    except (ArgumentError, OverflowError):
+        return False
+    return True
+
+
 def item_type(hint: Any) -> Any:  # noqa: ANN401 - types are values here
     """Return X of ``list[X]`` or ``list[X] | None``; None of anything else."""
     for kind in (hint, *get_args(hint)):
@@ -215,6 +282,8 @@ def parsed(parser: ArgumentParser, command: str, given: list[str]) -> dict[str, 
         raise BeamlessError(f"{reason_of(error, given)}; see 'beamless {command} --help'") from None
     except UnicodeDecodeError:
         raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
+    except OverflowError:
+        raise BeamlessError(f"a number is too large; options take at most {LARGEST:.0e}") from None
     except RecursionError:
         raise BeamlessError("the file given as --config is nested without end") from None
     except RuntimeError:  # what the parser makes of a table where a list belongs
@@ -242,13 +311,13 @@ def run(arguments: list[str]) -> int:
     for argument in rest:
         if not argument.isascii() and any("\ud800" <= sign <= "\udfff" for sign in argument):
             raise BeamlessError(f"the name {argument} is not UTF-8; rename it")
-    for option, value in pairwise(rest):
-        if option == "--config" and Path(value).exists() and not Path(value).is_file():
-            raise BeamlessError(f"the --config {value} is no file")
     with told_what_to_install(command):
         function = load_command(command)
-    values = parsed(build_parser(function, f"beamless {command}"), command, rest)
+    parser = build_parser(function, f"beamless {command}")
+    check_config(function, parser, rest)
+    values = parsed(parser, command, rest)
     require_values(function, values)
+    require_moderate(values)
     try:
         with told_what_to_install(command):
             return int(function(**regroup(function, values)) or 0)

@@ -29,6 +29,7 @@ from beamless.data_gen.voices import Voice, chosen_speaker, load_voice
 from beamless.inference.errors import BeamlessError
 
 SLOWEST, FASTEST = 0.25, 4.0
+LARGEST_SHARE = 1e9
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,11 @@ class Role:
 
     def __post_init__(self) -> None:
         """Check share, speakers and speeds."""
-        if self.share <= 0:
-            raise BeamlessError(f"voice {self.voice.name} has a share of {self.share}; give more")
+        if not 0 < self.share <= LARGEST_SHARE:
+            raise BeamlessError(
+                f"voice {self.voice.name} has a share of {self.share}; give one above 0, "
+                f"at most {LARGEST_SHARE:.0f}"
+            )
         low, high = self.speeds
         if not SLOWEST <= low <= high <= FASTEST:
             raise BeamlessError(
@@ -128,16 +132,23 @@ def _role(entry: object, path: Path) -> Role:
         raise BeamlessError(f"{path}: each of the voices needs an entry 'voice', as in voice: joe")
     settings = dict(entry)
     name = settings.pop("voice")
-    share = settings.pop("share", 1.0)
-    if isinstance(share, bool) or not isinstance(share, int | float):
-        raise BeamlessError(f"{path}: the share of {name} must be a number")
+    share = _share(settings.pop("share", 1.0), name, path)
     speeds = _speeds(settings.pop("speeds", (1.0, 1.0)), name, path)
     kind = name.partition(":")[0]
     # A speech server does not say what speakers it has: they are a setting there.
     speakers = settings.get("speakers", ()) if kind == "openai" else settings.pop("speakers", ())
     if isinstance(speakers, str) or not isinstance(speakers, Sequence):
         raise BeamlessError(f"{path}: the speakers of {name} must be a list")
-    return Role(load_voice(name, settings), float(share), tuple(map(str, speakers)), speeds)
+    return Role(load_voice(name, settings), share, tuple(map(str, speakers)), speeds)
+
+
+def _share(value: object, name: str, path: Path) -> float:
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        raise BeamlessError(f"{path}: the share of {name} is too large a number") from None
+    raise BeamlessError(f"{path}: the share of {name} must be a number")
 
 
 def _speeds(value: object, name: str, path: Path) -> tuple[float, float]:
@@ -145,5 +156,5 @@ def _speeds(value: object, name: str, path: Path) -> tuple[float, float]:
     try:
         low, high = pair
         return float(low), float(high)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BeamlessError(f"{path}: the speeds of {name} must be [slowest, fastest]") from None

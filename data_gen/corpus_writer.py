@@ -32,6 +32,10 @@ RATE = 16_000
 MAX_SECONDS = 30.0
 MAX_TOKENS = 224
 _PEAK = 32767 / 32768
+_ENTRIES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    METADATA: {"id": str, "file_name": str, "duration": (int, float)},
+    REFUSED: {"id": str, "reason": str},
+}
 _WORDS = re.compile(r"[^\W\d_]+|\d+|(?:[^\w\s]|_)+")
 _WINDOWS_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 
@@ -373,10 +377,28 @@ def _line(row: Mapping[str, Any]) -> bytes:
 
 
 def _whole_lines(path: Path) -> list[tuple[dict[str, Any], bytes]]:
-    """Return the rows and bytes of the lines that were written to their end."""
+    """Return the rows and bytes of the lines that were written to their end.
+
+    Raises:
+        BeamlessError: one of them is damaged.
+    """
     content = path.read_bytes() if path.is_file() else b""
     lines = content[: content.rfind(b"\n") + 1].splitlines(keepends=True)
-    return [(json.loads(line), line) for line in lines]
+    return [(_row(line, path, number), line) for number, line in enumerate(lines, 1)]
+
+
+def _row(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    kinds = _ENTRIES[path.name]
+    if isinstance(row, dict) and all(isinstance(row.get(name), kinds[name]) for name in kinds):
+        return row
+    raise BeamlessError(
+        f"{path}, line {number} is damaged; remove that line and run the command that makes the "
+        "corpus again"
+    )
 
 
 def _rewrite(path: Path, content: bytes) -> None:

@@ -17,6 +17,7 @@ from beamless.inference.errors import BeamlessError
 PACKAGED = Path(__file__).with_name("grammar.yaml")
 TRIES = 200
 """Draws for one more distinct sentence before the grammar counts as used up."""
+MOST = 1_000_000  # sentences: none has so many, and their kinds are drawn before the first
 
 _CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -97,6 +98,8 @@ class Grammar:
         Raises:
             BeamlessError: the grammar has no so many distinct sentences of a kind.
         """
+        if count > MOST:
+            raise BeamlessError(f"a grammar gives at most {MOST:,} sentences, not {count}")
         draw = random.Random(seed)
         kinds = [kind for kind, number in self.counts(count).items() for _ in range(number)]
         draw.shuffle(kinds)

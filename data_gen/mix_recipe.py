@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from beamless.data_gen.importers import Source, column_choice, layout_named, rec
 from beamless.data_gen.importers.recording import Recording
 from beamless.data_gen.recipe_file import read_yaml
 from beamless.data_gen.recipe_folders import Places, filled, given, places_of
+from beamless.data_gen.subset import first
 from beamless.data_gen.synth import to_be_said
 from beamless.data_gen.text_lines import DIGITS, TextLine, digest_of, read_text_lines
 from beamless.data_gen.texts import source_rows
@@ -92,6 +92,8 @@ def read_mix(path: Path, folders: Sequence[str] = ()) -> Mix:
     recipe = read_yaml(path)
     known: Kinds = {"seed": int, "split": str, "folders": dict, "parts": list}
     _check(recipe, known, ("parts",), str(path))
+    if not recipe["parts"]:
+        raise BeamlessError(f"{path}: 'parts' must be a list of at least one part")
     places = places_of(recipe.get("folders", {}), folders, path)
     listed, left_out = given(recipe["parts"], places, path)
     common = {"split": recipe["split"]} if "split" in recipe else {}
@@ -182,7 +184,7 @@ def _lines(
         ready.get("subset", "train"),
     )
     lines = []
-    for number, row in enumerate(islice(rows, count), 1):
+    for number, row in enumerate(first(rows, count), 1):
         extra = {name: value for name, value in row.items() if name not in ("text", "line")}
         lines.append(TextLine(f"{number:0{DIGITS}d}", row["text"], extra=extra))
     return lines, digest
@@ -214,7 +216,7 @@ def _recorded(
 
     found = recordings_of(ready["layout"], source)
     if not isinstance(found, list):
-        return islice((recording for recording in found if rank(recording) < share), limit)
+        return first((recording for recording in found if rank(recording) < share), limit)
     chosen = {r.id for r in sorted(found, key=rank)[:limit] if rank(r) < share}
     return [recording for recording in found if recording.id in chosen]
 

@@ -8,19 +8,45 @@ import yaml
 from beamless.inference.errors import BeamlessError
 
 
+def load_yaml(path: Path) -> Any:  # noqa: ANN401
+    """Read a YAML file, whatever it holds.
+
+    Raises:
+        BeamlessError: the file is not UTF-8 or YAML.
+    """
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BeamlessError(f"{path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+    except (LookupError, AttributeError):  # as for !!bool x
+        reason = "a value is not what its tag says"
+    raise BeamlessError(f"{path} is not YAML ({reason})")
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that is one mapping.
 
     Raises:
-        BeamlessError: the file is missing, is not UTF-8 or YAML, or is something else.
+        BeamlessError: the file is missing, is not UTF-8 or YAML, or is something else; or an alias
+            in it stands for what it is in.
     """
     path = Path(path)
     if not path.is_file():
         raise BeamlessError(f"there is no recipe {path}")
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise BeamlessError(f"{path} is not YAML ({' '.join(str(error).split())})") from None
+    loaded = load_yaml(path)
     if not isinstance(loaded, dict) or not all(isinstance(key, str) for key in loaded):
         raise BeamlessError(f"{path} must hold 'name: value' entries")
+    if _holds_itself(loaded):
+        raise BeamlessError(f"{path}: an alias (*) stands inside what it names; write that out")
     return loaded
+
+
+def _holds_itself(node: object, around: tuple[object, ...] = ()) -> bool:
+    if not isinstance(node, dict | list):
+        return False
+    if any(node is each for each in around):
+        return True
+    inside = node.values() if isinstance(node, dict) else node
+    return any(_holds_itself(each, (*around, node)) for each in inside)

@@ -17,6 +17,8 @@ DIGITS = "digits that no rule reads"
 SIGNS = "signs that no rule reads"
 ROMAN = "a Roman number in doubt"
 LETTERS = "letters of another alphabet"
+LONGEST_WORD = 400  # characters without a space: as many as a Piper voice is given at once
+LONG = f"a word of more than {LONGEST_WORD} characters"
 
 _QUOTES = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "½": " 1/2", "¼": " 1/4"}
@@ -57,6 +59,8 @@ def spoken_form(text: str, language: str = "en") -> Spoken:
     written = clean(text)
     if not re.search(r"[^\W_]", written):
         return Spoken(written, "", NOTHING)
+    if any(len(word) > LONGEST_WORD for word in written.split()):
+        return Spoken(written, "", LONG)
     spoken = written
     if language == "en":
         for pattern, reading in RULES:

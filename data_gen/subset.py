@@ -1,10 +1,15 @@
 """A part of a corpus that stands for the whole."""
 
 import hashlib
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from beamless.data_gen.corpora import Utterance
 from beamless.inference.counts import require_positive
+
+T = TypeVar("T")
 
 
 def spread(utterances: Sequence[Utterance], limit: int | None) -> list[Utterance]:
@@ -18,6 +23,11 @@ def spread(utterances: Sequence[Utterance], limit: int | None) -> list[Utterance
     """
     require_positive(limit=limit)
     return sorted(utterances, key=lambda utterance: place(utterance.id))[:limit]
+
+
+def first(found: Iterable[T], count: int | None) -> Iterator[T]:
+    """Yield the first so many of what is found, all of it if None; no count is too large."""
+    return islice(found, None if count is None else min(count, sys.maxsize))
 
 
 def place(identifier: str) -> bytes:

@@ -4,7 +4,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from beamless.data_gen.llm import Journal, written_texts
 from beamless.data_gen.llm_recipe import read_llm_recipe
 from beamless.data_gen.recipe_file import read_yaml
 from beamless.data_gen.sieve import Sieve
+from beamless.data_gen.subset import first
 from beamless.data_gen.text_sources import SUFFIXES, rows_of_dataset, rows_of_file
 from beamless.inference.atomic import replaced_atomically
 from beamless.inference.errors import BeamlessError
@@ -58,7 +58,7 @@ def texts(
         sieve = Sieve(language)
         rows = source_rows(source, count, seed, column, subset)
         kept = (row for row in map(sieve.take, rows) if row is not None)
-        stored = write_rows(islice(track(kept, "gathering", total=count), count), out)
+        stored = write_rows(first(track(kept, "gathering", total=count), count), out)
     sys.stdout.write(summary(out, stored, sieve.refused) + "\n")
 
 

@@ -199,7 +199,8 @@ def open_bundle(
     """Open a bundle by its folder, or a model by any of its names.
 
     A model's bundle is built once, with the corrector that comes with Beamless for it if there is
-    one, and kept in the cache folder with its compiled graphs.
+    one, and kept in the cache folder with its compiled graphs. A kept one that is damaged is built
+    again.
 
     Args:
         name: a bundle's folder, or a model's name.
@@ -216,15 +217,24 @@ def open_bundle(
         return load_bundle(folder, device, graph_cache, threads)
     suffix = "" if precision == "exact" else f"-{precision}"
     kept = cache_folder() / "bundles" / f"{_kept_as(name)}{suffix}-v{FORMAT_VERSION}"
-    if not _is_current(kept):
-        checkpoint = load_checkpoint(name)
-        with alone_in(kept):
-            if not _is_current(kept):
-                console().print(f"building the bundle of {name} once, in {kept}")
-                shutil.rmtree(kept, ignore_errors=True)
-                corrector = pretrained(checkpoint.hash)
-                write_bundle(checkpoint, kept, corrector, precision=PROFILES[precision])
-    return load_bundle(kept, device, graph_cache, threads)
+
+    def opened() -> Bundle | None:
+        try:
+            return load_bundle(kept, device, graph_cache, threads) if _is_kept(name, kept) else None
+        except BeamlessError:
+            return None
+
+    if bundle := opened():
+        return bundle
+    checkpoint = load_checkpoint(name)
+    with alone_in(kept):
+        if bundle := opened():  # another process has built it
+            return bundle
+        console().print(f"building the bundle of {name} once, in {kept}")
+        shutil.rmtree(kept, ignore_errors=True)
+        corrector = pretrained(checkpoint.hash)
+        write_bundle(checkpoint, kept, corrector, precision=PROFILES[precision])
+        return load_bundle(kept, device, graph_cache, threads)
 
 
 def open_asked(name: str, device: str, asked: Profile | None) -> Bundle:
@@ -241,15 +251,16 @@ def open_asked(name: str, device: str, asked: Profile | None) -> Bundle:
     return bundle
 
 
-def _is_current(kept: Path) -> bool:
-    """Tell whether a kept bundle is there, as this Beamless would build it, with its corrector."""
-    try:
-        manifest = read_manifest(kept)
-    except BeamlessError:
-        return False
+def _is_kept(name: str, kept: Path) -> bool:
+    """Tell whether a model's bundle is kept as this Beamless would build it, with its corrector.
+
+    Raises:
+        BeamlessError: what is kept is no bundle, or a damaged one.
+    """
+    manifest = read_manifest(kept)
     if manifest.builder != builder():
         return False
-    if not all((kept / file).is_file() for file in manifest.files):
+    if not Path(name).expanduser().is_dir() and manifest.model["name"] != name:
         return False
     ours = pretrained(manifest.model["hash"])
     theirs = manifest.corrector["hash"] if manifest.corrector else None
@@ -265,10 +276,13 @@ def builder() -> str:
 
 
 def _kept_as(model: str) -> str:
-    """Return the cache's name for a model; a folder's changes with its place and its files."""
+    """Return the cache's name for a model; a folder's changes with its place and its files.
+
+    A name that ends as that of a fast bundle does gets a sign that no model's name holds.
+    """
     folder = Path(model).expanduser()
     if not folder.is_dir():
-        return model.replace("/", "--")
+        return model.replace("/", "--") + ("+" if model.endswith("-fast") else "")
     folder = folder.resolve()
     files = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in sorted(folder.iterdir())]
     return f"{folder.name}-{hashlib.sha256(repr((folder, files)).encode()).hexdigest()[:12]}"

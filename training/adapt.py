@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -46,6 +47,7 @@ from beamless.training.steps import read_training_steps
 SPEEDS = (0.85, 1.15)
 TARGETS: list[TargetKind] = ["reference", "best"]
 POLICIES: list[Policy] = ["teacher_forced", "on_policy"]
+REPORT = "adapt.json"
 ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
 
 
@@ -95,6 +97,8 @@ def adapt(
     require_positive(per_word=per_word, dev_limit=dev_limit)
     fitting = Fitting(epochs=epochs, learning_rate=learning_rate, seed=seed)
     require_own(out, "adapt")
+    if (out / REPORT).exists():
+        raise BeamlessError(f"{out} holds a finished adaptation; name another folder")
     terms = read_terms(words)
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
     others = {name: _dev_set(folder, dev_limit) for name, folder in named(dev).items()}
@@ -126,7 +130,7 @@ def adapt(
     bundle = out / "bundle"
     checked_bundle(model, out / "corrector", bundle)
     corpora = {"terms": read_corpus(out / "judged"), **others}
-    _report(before, open_bundle(str(bundle)), corpora, aside is not None, out)
+    report(before, open_bundle(str(bundle)), corpora, aside is not None, out)
 
 
 def _one_voice() -> Cast:
@@ -200,15 +204,16 @@ def recall(bundle: Bundle, utterances: Sequence[Utterance], title: str) -> Recal
     return Recall(heard, said, errors)
 
 
-def _report(
+def report(
     before: Bundle,
     after: Bundle,
     corpora: dict[str, list[Utterance]],
     other_speakers: bool,
     out: Path,
 ) -> None:
+    """Measure both bundles; show and write what the terms gained and the rest lost."""
     table = Table("", "terms heard, before", "after", "WER before", "after", title_justify="left")
-    content = {}
+    content: dict[str, Any] = {}
     for name, utterances in corpora.items():
         old = recall(before, utterances, f"{name}, before")
         new = recall(after, utterances, f"{name}, after")
@@ -223,5 +228,11 @@ def _report(
     screen().print(table)
     if not other_speakers:
         console().print("there is one speaker only: it says the sentences that judge, too")
-    write_text_atomically(out / "adapt.json", json.dumps(content, indent=2) + "\n")
+    write_text_atomically(out / REPORT, json.dumps(content, indent=2) + "\n")
     console().print(f"wrote {out / 'bundle'}")
+    heard, said = content["terms"]["heard"], content["terms"]["said"]
+    if heard["after"] <= heard["before"] < said:
+        console().print(
+            f"no more terms are heard than before: {heard['before']} of {said}, "
+            f"now {heard['after']}; without training, 'beamless transcribe --hotwords' may help"
+        )

@@ -64,7 +64,8 @@ def calibrate(
     """Fit a bundle's confidence on recordings whose text is known, and write it into the bundle.
 
     Reported is each half of the speakers with numbers fitted on the other half; kept are numbers
-    fitted on all. Tokens do not change.
+    fitted on all, unless those fitted on the other half make confidence worse. Tokens do not
+    change.
 
     Args:
         bundle: a bundle's folder, or a model's name.
@@ -82,10 +83,10 @@ def calibrate(
     out.mkdir(parents=True, exist_ok=True)
     with locked(opened.folder):
         judged = list(judge(opened, work, language))
-        _keep(opened, corpora, work, judged, language, out)
+        keep(opened, corpora, work, judged, language, out)
 
 
-def _keep(
+def keep(
     opened: Bundle,
     corpora: Sequence[Path],
     work: Sequence[Utterance],
@@ -93,8 +94,18 @@ def _keep(
     language: str,
     out: Path,
 ) -> None:
-    """Write what was judged into the report's folder, and its numbers into the bundle."""
+    """Write what was judged into the report's folder, and its numbers into the bundle.
+
+    Raises:
+        BeamlessError: confidence would be worse than before; nothing is written then.
+    """
     content, probabilities = results(judged)
+    try:
+        require_better(content)
+    except BeamlessError:
+        if not any(out.iterdir()):
+            out.rmdir()
+        raise
     method = DEFAULT_METHOD
     content |= {"method": method, "language": language, "utterances": len(work)}
     content["corpora"] = [corpus_name(folder) for folder in corpora]
@@ -179,6 +190,21 @@ def results(judged: list[Judged]) -> tuple[dict[str, Any], Mapping[str, np.ndarr
             **{name: quality(p, right).as_dict() for name, p in found.items()},
         }
     return content, shown
+
+
+def require_better(content: Mapping[str, Any]) -> None:
+    """Refuse numbers that make confidence worse on speakers that they were not fitted on.
+
+    Raises:
+        BeamlessError: the log loss of words or tokens rises.
+    """
+    for unit in UNITS:
+        raw, fitted = (content[f"{unit}s"][kind]["log_loss"] for kind in ("raw", "calibrated"))
+        if fitted > raw:
+            raise BeamlessError(
+                f"calibrating makes the confidence of {unit}s worse: log loss {raw:.3f} before, "
+                f"{fitted:.3f} after, on speakers set aside; give more recordings"
+            )
 
 
 def joined(samples: Sequence[Sample]) -> Sample:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from beamless.data_gen.importers import (
 from beamless.data_gen.importers.intake import Intake, SplitBy
 from beamless.data_gen.importers.recording import Recording
 from beamless.data_gen.importers.source import Layout, Source
+from beamless.data_gen.subset import first
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 
@@ -168,7 +169,7 @@ def recordings_of(
     Raises:
         BeamlessError: it is not of that layout, holds none, or two of them have the same id.
     """
-    found = islice(layout_named(layout).read(source), limit)
+    found = first(layout_named(layout).read(source), limit)
     return _begun(found, source.place) if LAYOUTS[layout].streamed else _listed(found, source.place)
 
 

@@ -47,6 +47,8 @@ def open_dataset(name: str, subset: str) -> Any:  # noqa: ANN401
     Raises:
         BeamlessError: datasets is not installed, or there is no such data set or split.
     """
+    if not name.strip():
+        raise BeamlessError("a data set needs a name, as in hf:NAME, or its folder")
     try:
         import datasets
     except ImportError:

@@ -303,6 +303,27 @@ def test_metadata_torn_at_any_byte_resumes_to_the_same_bytes(tmp_path, corpora):
         assert files_of(tmp_path) == whole, f"cut at byte {cut}"
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("metadata.jsonl", b"{"),
+        ("metadata.jsonl", b'{"id": "b", "duration": 1}'),
+        ("metadata.jsonl", b'{"id": "b", "file_name": 3, "duration": 1}'),
+        ("metadata.jsonl", b"\xff"),
+        ("_refused.jsonl", b'{"id": "b"}'),
+        ("_refused.jsonl", b"[]"),
+    ],
+)
+def test_a_damaged_line_of_an_unfinished_corpus_is_named(tmp_path, corpora, name, line):
+    with CorpusWriter(tmp_path, RECIPE) as writer:
+        put(writer, "a", corpora.tone())
+        writer.refuse("c", "nothing to say")
+    with (tmp_path / name).open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises(BeamlessError, match=f"{name}, line 2 is damaged; remove that line"):
+        CorpusWriter(tmp_path, RECIPE)
+
+
 def test_a_line_whose_audio_was_lost_is_made_again(tmp_path, corpora):
     with CorpusWriter(tmp_path, RECIPE) as writer:
         put(writer, "a", corpora.tone())

@@ -424,6 +424,10 @@ def test_a_split_by_speaker_without_speakers_is_an_error(tmp_path, corpora):
 # Runs
 
 
+def test_a_limit_too_large_to_count_to_takes_everything(ljspeech, tmp_path):
+    assert len(taken("ljspeech", ljspeech, tmp_path, limit=10**20)) == 3
+
+
 def test_a_limit_takes_the_first(ljspeech, tmp_path):
     assert list(taken("ljspeech", ljspeech, tmp_path, limit=2)) == ["LJ001-0001", "LJ001-0002"]
 

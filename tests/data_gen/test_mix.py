@@ -202,6 +202,7 @@ SAID = {"name": "a", "texts": "lines.txt", "voices": [{"voice": "joe"}]}
         ({}, "the entry 'parts' is missing"),
         ({"parts": [PART], "more": 1}, "there is no entry 'more'; seed, split, folders, parts"),
         ({"parts": PART}, "the entry 'parts' has the wrong type"),
+        ({"parts": []}, "'parts' must be a list of at least one part"),
         ({"parts": ["a"]}, "part 1: entries such as 'name: requests' were expected"),
         ({"parts": [PART | {"limits": 1}]}, "part 1: there is no entry 'limits'"),
         ({"parts": [PART | {"limit": True}]}, "the entry 'limit' has the wrong type"),
@@ -241,3 +242,32 @@ def test_a_recipe_that_is_wrong_is_one_clear_line_and_writes_nothing(
 def test_a_folder_that_the_recipe_does_not_name_is_refused(recipe, tmp_path, given):
     with pytest.raises(BeamlessError, match="--folders takes NAME=PLACE"):
         mix(recipe, tmp_path / "out", folders=[given])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("parts: &a [*a]", "an alias (*) stands inside what it names"),
+        ("parts: 2020-99-99", "is not YAML (month must be in 1..12)"),
+        ("parts: !!int x", "is not YAML"),
+        ("parts: !!float x", "is not YAML"),
+        ("parts: !!bool x", "is not YAML (a value is not what its tag says)"),
+        ("parts: !!timestamp x", "is not YAML"),
+        (f"seed: {'9' * 5000}", "is not YAML"),
+    ],
+)
+def test_yaml_that_only_seems_to_be_yaml_is_one_clear_line(tmp_path, text, said):
+    (tmp_path / "recipe.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(BeamlessError) as fault:
+        read_mix(tmp_path / "recipe.yaml")
+    assert said in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+def test_a_count_or_a_limit_too_large_to_count_to_takes_everything(tmp_path, corpora):
+    people(tmp_path / "people", corpora, 2)
+    (tmp_path / "lines.csv").write_text("text\nOne line.\n", encoding="utf-8")
+    said = SAID | {"texts": "lines.csv", "count": 10**20}
+    parts = [said, PART | {"name": "b", "limit": 10**20}]
+    mixed = read_mix(written(tmp_path / "recipe.yaml", parts=parts))
+    assert [part.total for part in mixed.parts] == [1, 2]

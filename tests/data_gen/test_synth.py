@@ -117,6 +117,15 @@ def test_a_seven_hundred_word_line_is_refused_before_it_is_said(tmp_path):
     assert voice.asked == ["fine"]
 
 
+def test_a_word_that_no_voice_can_be_given_is_refused_and_the_rest_is_said(tmp_path):
+    voice = ToneVoice()
+    lines = lines_of(tmp_path, f"Hello.\nsay {'a' * 300_000}\n{'9' * 5000}\nGoodbye.\n")
+    counts = said_with(voice, lines, tmp_path / "out")
+    assert counts["utterances"] == 2
+    assert counts["refused"] == {spoken.LONG: 2}
+    assert voice.asked == ["Hello.", "Goodbye."]
+
+
 def test_a_voice_that_says_nothing_is_refused(tmp_path):
     voice = ToneVoice()
     voice.say = lambda text, speaker, speed: tone(text, 0.0 if text == "hm" else 1.0)

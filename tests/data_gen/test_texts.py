@@ -71,6 +71,16 @@ def test_count_takes_the_first_so_many(tmp_path):
     assert [row["text"] for row in rows] == ["one", "two"]
 
 
+def test_a_count_too_large_to_count_to_takes_all_of_a_file(tmp_path):
+    content = "One two.\nThree four.\n"
+    assert len(gathered(tmp_path, "a.txt", content, count=10**20)) == 2
+
+
+def test_a_grammar_is_not_asked_for_more_than_any_has(tmp_path):
+    with pytest.raises(BeamlessError, match="at most 1,000,000 sentences"):
+        texts("grammar", tmp_path / "out.jsonl", count=10**20)
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_data_set_is_read(tmp_path, streamed):
     datasets = pytest.importorskip("datasets", reason="the extra 'train' is not installed")
@@ -104,6 +114,7 @@ def test_a_missing_data_set_is_one_clear_line(tmp_path):
         ("none.txt", "there is no text file"),
         ("poem", "'poem' is no source of texts"),
         ("none.yaml", "there is no recipe"),
+        ("hf:", "a data set needs a name"),
     ],
 )
 def test_a_source_that_is_not_there_is_one_clear_line(tmp_path, monkeypatch, source, said):

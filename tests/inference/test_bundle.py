@@ -336,3 +336,31 @@ def test_sizes_are_read_from_the_model(tiny_bundle, base_bundle):
     assert tuple(small.output("logits").shape) == (1, 1, 51864)
     assert tuple(large.output("logits").shape) == (1, 1, 51865)
     assert np.dtype(small.input("input_ids").element_type.to_dtype()) == np.int32
+
+
+@pytest.fixture
+def kept():
+    """The folder of tiny.en's fast bundle in the cache."""
+    return open_bundle("tiny.en", precision="fast").folder
+
+
+def test_a_damaged_bundle_in_the_cache_is_built_again(kept, capsys):
+    content = (kept / "corrected.bin").read_bytes()
+    (kept / "corrected.bin").unlink()  # the file itself may be mapped
+    (kept / "corrected.bin").write_bytes(content[: len(content) // 2])
+    opened = open_bundle("tiny.en", precision="fast")
+    assert "building the bundle of tiny.en" in capsys.readouterr().err
+    assert load_bundle(kept).hash == opened.hash
+    assert (kept / "corrected.bin").read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["tiny.en-fast", "-fast"])
+def test_a_model_whose_name_ends_as_a_fast_bundle_does_is_no_other(kept, name):
+    with pytest.raises(BeamlessError, match=f"there is no model '{name}'"):
+        open_bundle(name)
+
+
+def test_a_bundle_in_the_cache_is_found_by_its_models_own_name_alone(kept):
+    shutil.copytree(kept, kept.with_name(kept.name.replace("tiny.en", "openai--tiny")))
+    with pytest.raises(BeamlessError, match="there is no model 'openai--tiny'"):
+        open_bundle("openai--tiny", precision="fast")

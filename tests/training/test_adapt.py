@@ -4,10 +4,13 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from conftest import SENTENCE
 
 from beamless.data_gen.casting import Cast, Role
+from beamless.data_gen.corpora import Utterance
+from beamless.inference.atomic import begin
 from beamless.inference.errors import BeamlessError
-from beamless.training.adapt import adapt, set_aside
+from beamless.training.adapt import adapt, report, set_aside
 
 
 def voice(name, *speakers):
@@ -83,3 +86,22 @@ def test_a_folder_of_another_command_is_refused_before_a_model_is_read(words, tm
     (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(BeamlessError, match="not of 'beamless adapt'"):
         adapt(words, tmp_path / "out", model="huge")
+
+
+def test_a_finished_adaptation_is_not_written_over(words, tmp_path):
+    begin(tmp_path / "out", "adapt")
+    (tmp_path / "out" / "adapt.json").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="holds a finished adaptation; name another folder"):
+        adapt(words, tmp_path / "out", model="huge")
+    assert (tmp_path / "out" / "adapt.json").read_text(encoding="utf-8") == "{}\n"
+
+
+@pytest.mark.parametrize(("term", "told"), [("Reineke", True), ("fox", False)])
+def test_terms_that_are_heard_no_more_than_before_are_said(
+    tiny_bundle, clip, tmp_path, capsys, term, told
+):
+    said = Utterance("fox", clip, SENTENCE, "joe", 3.0, "", "", extra={"term": term})
+    report(tiny_bundle, tiny_bundle, {"terms": [said]}, other_speakers=True, out=tmp_path)
+    printed = " ".join(capsys.readouterr().err.split())
+    line = "no more terms are heard than before: 0 of 1, now 0; without training, 'beamless"
+    assert (f"{line} transcribe --hotwords' may help" in printed) == told

@@ -237,3 +237,11 @@ def test_joined_recordings_hold_everything_that_is_said(corpus, tmp_path):
     found = joined(clips, 7.0, tmp_path)
     assert [clip.text.count("lazy") for clip in found] == [2, 2, 2]
     assert all(clip.path.is_file() and clip.seconds > 7 for clip in found)
+
+
+@pytest.mark.parametrize("language", ["xx", "sv"])
+def test_a_language_that_the_model_has_not_is_refused_before_anything_runs(
+    toy, corpus, tiny_bundle, tmp_path, language
+):
+    with pytest.raises(BeamlessError, match="an English-only model"):
+        bench(str(tiny_bundle.folder), [corpus], implementations=["toy"], language=language)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcribe import Transcriber
 from beamless.models.bundle import write_bundle
-from beamless.training.calibrate import calibrate
+from beamless.training.calibrate import Judged, calibrate, keep
 from beamless.training.calibration import (
     Sample,
     calibrated,
@@ -195,3 +196,22 @@ def test_a_damaged_calibration_is_one_line(calibration, tmp_path):
     (tmp_path / "bundle.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(BeamlessError, match="is damaged"):
         read_manifest(tmp_path)
+
+
+def test_numbers_that_make_confidence_worse_are_not_written_into_a_bundle(tiny_bundle, tmp_path):
+    """The raw probabilities hold in both halves; what one half teaches is wrong in the other."""
+    shutil.copytree(tiny_bundle.folder, tmp_path / "bundle")
+    bundle, out = load_bundle(tmp_path / "bundle"), tmp_path / "report"
+    before = (bundle.folder / "bundle.json").read_bytes()
+    judged = [
+        Judged(unit, raw, mean=-1.0 if half == right else -0.1, right=right, half=half)
+        for unit in ("word", "token")
+        for half in (False, True)
+        for raw in (0.3, 0.7)
+        for right in [True] * round(10 * raw) + [False] * round(10 - 10 * raw)
+    ]
+    out.mkdir()
+    with pytest.raises(BeamlessError, match=r"words worse: log loss 0\.611 before, \d+\.\d+ after"):
+        keep(bundle, [], [], judged, "en", out)
+    assert (bundle.folder / "bundle.json").read_bytes() == before
+    assert not out.exists()

@@ -65,9 +65,10 @@ def bench(
     word_errors(normalize("a", language), normalize("b", language))  # is what counts here?
     if out:
         require_matplotlib()
+    opened = open_bundle(model)
+    opened.tokenizer.prompt(language)  # does the model know it?
     with _folder(out) as folder:
         clips = read_clips(corpora, limit, longest, join, folder)
-        opened = open_bundle(model)
         run = Run(
             model=model,
             model_hash=opened.manifest.model["hash"],

@@ -87,6 +87,7 @@ def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
         prog=prog,
         description=documentation.short_description,
         exit_on_error=False,
+        allow_abbrev=False,
         formatter_class=PlainHelp,
     )
     parser.add_argument("--config", action="config", help="a YAML file with any of these options")

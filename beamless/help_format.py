@@ -5,6 +5,9 @@ from argparse import SUPPRESS, Action
 from jsonargparse import DefaultHelpFormatter
 
 
+_NOTHING = ("", [], (), SUPPRESS)
+
+
 class PlainHelp(DefaultHelpFormatter):
     """jsonargparse's help without the types of Python, which the texts name in words."""
 
@@ -12,7 +15,7 @@ class PlainHelp(DefaultHelpFormatter):
         text = action.help or ""
         plain = action.option_strings and action.dest not in ("help", "config")
         default = action.default
-        if not plain or default is None or default is False or default in ("", SUPPRESS):
+        if not plain or default is None or default is False or default in _NOTHING:
             return text
         if isinstance(default, list | tuple):
             default = " ".join(map(str, default))

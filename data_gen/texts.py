@@ -37,7 +37,8 @@ def texts(
         source: grammar, a .txt, .csv, .tsv or .jsonl file, hf:NAME for a Hugging Face data set
             (on the hub or in a folder), or a .yaml recipe for a language model or a grammar.
         out: the .jsonl file to write.
-        count: so many sentences; a grammar gives 1000 by default, files and data sets all.
+        count: so many sentences; a grammar gives 1000 by default, files and data sets all, and a
+            language model as many as its recipe says.
         seed: another seed draws other sentences from a grammar.
         column: where a table or a data set has its texts.
         subset: the data set's split, or configuration:split.
@@ -53,12 +54,14 @@ def texts(
     if count is not None and count < 1:
         raise BeamlessError(f"a count of {count} is not possible; give 1 or more")
     if source.endswith((".yaml", ".yml")) and "endpoint" in read_yaml(Path(source)):
+        if count is not None:
+            raise BeamlessError(f"{source} has a count of its own; change that, not --count")
         stored, sieve = write_from_model(Path(source), out)
     else:
         sieve = Sieve(language)
         rows = source_rows(source, count, seed, column, subset)
         kept = (row for row in map(sieve.take, rows) if row is not None)
-        stored = write_rows(first(track(kept, "gathering", total=count), count), out)
+        stored = write_rows(track(first(kept, count), "gathering", total=count), out)
     sys.stdout.write(summary(out, stored, sieve.refused) + "\n")
 
 

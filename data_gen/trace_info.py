@@ -38,7 +38,7 @@ def traces(action: Literal["info"], folder: Path) -> None:
     """Show what a folder of traces holds.
 
     Args:
-        action: info.
+        action: what to do; info is all there is.
         folder: what collect or rollout made.
     """
     recipe = read_recipe(folder)

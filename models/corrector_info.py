@@ -44,7 +44,7 @@ def corrector(
     """Show what correctors are and what each costs a step.
 
     Args:
-        action: info.
+        action: what to do; info is all there is.
         folders: what train made.
         model: the Whisper that they correct.
         device: an OpenVINO device.

@@ -11,7 +11,7 @@ DARK = "no-such-model"  # whoever loads it fails with its name
 @pytest.mark.parametrize("command", front.COMMANDS)
 def test_no_type_of_python_is_in_the_help(command):
     text = front.build_parser(front.load_command(command), command).format_help()
-    for noise in ("type:", "Literal", "Optional", "null", "<class"):
+    for noise in ("type:", "Literal", "Optional", "null", "<class", "(default: )"):
         assert noise not in text, noise
 
 
@@ -20,6 +20,12 @@ def test_defaults_are_in_the_help():
     assert "(default: tiny.en)" in text and "(default: txt)" in text
     assert "2 is common, 0 is no limit. (default: 0)" in text
     assert "(default: False)" not in text and "(default: None)" not in text
+
+
+def test_half_the_name_of_an_option_is_none():
+    """Which option it stands for may change with the next one that is added."""
+    with pytest.raises(BeamlessError, match="--conf"):
+        front.run(["traces", "info", "folder", "--conf", "file.yaml"])
 
 
 @pytest.mark.parametrize(

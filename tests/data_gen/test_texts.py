@@ -46,6 +46,11 @@ def test_every_kind_of_file_gives_written_and_spoken_form(tmp_path, name, conten
     assert {row["source"] for row in rows} == {name}
 
 
+def test_a_count_beside_that_of_a_models_recipe_is_refused(tmp_path):
+    with pytest.raises(BeamlessError, match="has a count of its own"):
+        gathered(tmp_path, "llm.yaml", "endpoint: http://127.0.0.1:1/v1\ncount: 9\n", count=2)
+
+
 def test_a_text_is_traced_to_its_line(tmp_path):
     rows = gathered(tmp_path, "a.txt", "one\n\nthree\n")
     assert [row["line"] for row in rows] == [1, 3]

@@ -4,7 +4,6 @@ from argparse import SUPPRESS, Action
 
 from jsonargparse import DefaultHelpFormatter
 
-
 _NOTHING = ("", [], (), SUPPRESS)
 
 

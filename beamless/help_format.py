@@ -4,7 +4,7 @@ from argparse import SUPPRESS, Action
 
 from jsonargparse import DefaultHelpFormatter
 
-_NOTHING = ("", [], (), SUPPRESS)
+_NOTHING: tuple[object, ...] = ("", [], (), SUPPRESS)
 
 
 class PlainHelp(DefaultHelpFormatter):

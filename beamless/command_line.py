@@ -137,12 +137,18 @@ def require_values(function: Callable[..., Any], values: Mapping[str, Any]) -> N
     Raises:
         BeamlessError: the first of them.
     """
-    hints = get_type_hints(function)
-    for hint in list(hints.values()):
-        hints |= get_type_hints(hint) if is_dataclass(hint) else {}
+    hints = all_hints(function)
     for name, value in values.items():
         if value is None and type(None) not in get_args(hints[name]):
             raise BeamlessError(f"{name} has no value in the file given as --config")
+
+
+def all_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a command's options, those in its dataclasses among them."""
+    hints = get_type_hints(function)
+    for hint in list(hints.values()):
+        hints |= get_type_hints(hint) if is_dataclass(hint) else {}
+    return hints
 
 
 def require_moderate(values: Mapping[str, Any]) -> None:
@@ -189,10 +195,8 @@ def check_config(function: Callable[..., Any], parser: ArgumentParser, given: li
 
 def several(function: Callable[..., Any]) -> set[str]:
     """Return the names of a command's options that take several values."""
-    hints = get_type_hints(function)
-    for hint in list(hints.values()):
-        hints |= get_type_hints(hint) if is_dataclass(hint) else {}
-    return {name for name, hint in hints.items() if item_type(hint) or get_origin(hint) is tuple}
+    hints = all_hints(function).items()
+    return {name for name, hint in hints if item_type(hint) or get_origin(hint) is tuple}
 
 
 def required(function: Callable[..., Any]) -> set[str]:
@@ -281,8 +285,6 @@ def parsed(parser: ArgumentParser, command: str, given: list[str]) -> dict[str, 
         options = parser.parse_args([with_underscores(argument) for argument in given])
     except ArgumentError as error:
         raise BeamlessError(f"{reason_of(error, given)}; see 'beamless {command} --help'") from None
-    except UnicodeDecodeError:
-        raise BeamlessError("the file given as --config is not UTF-8; save it as UTF-8") from None
     except OverflowError:
         raise BeamlessError(f"a number is too large; options take at most {LARGEST:.0e}") from None
     except RecursionError:

@@ -38,15 +38,21 @@ def read_yaml(path: Path) -> dict[str, Any]:
     loaded = load_yaml(path)
     if not isinstance(loaded, dict) or not all(isinstance(key, str) for key in loaded):
         raise BeamlessError(f"{path} must hold 'name: value' entries")
-    if _holds_itself(loaded):
+    if _holds_itself(loaded, frozenset(), set()):
         raise BeamlessError(f"{path}: an alias (*) stands inside what it names; write that out")
     return loaded
 
 
-def _holds_itself(node: object, around: tuple[object, ...] = ()) -> bool:
-    if not isinstance(node, dict | list):
-        return False
-    if any(node is each for each in around):
+def _holds_itself(node: object, around: frozenset[int], sound: set[int]) -> bool:
+    """Tell whether a node stands inside itself; each is gone into once, however often it is named.
+
+    ``around`` are the ids of the nodes that this one is in, ``sound`` those that are done with.
+    """
+    if id(node) in around:
         return True
+    if not isinstance(node, dict | list) or id(node) in sound:
+        return False
     inside = node.values() if isinstance(node, dict) else node
-    return any(_holds_itself(each, (*around, node)) for each in inside)
+    found = any(_holds_itself(each, around | {id(node)}, sound) for each in inside)
+    sound.add(id(node))
+    return found

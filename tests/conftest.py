@@ -26,6 +26,13 @@ from beamless.models.whisper import Checkpoint, load_checkpoint
 SENTENCE = "The quick brown fox jumps over the lazy dog."
 OTHER_SENTENCE = "In short, the period was so far like the present period."
 
+INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+runpy.run_module("beamless", run_name="__main__", alter_sys=True)
+"""
+"""A program that runs a command line and heeds Ctrl-C."""
+
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
 settings.load_profile("untimed")
 

@@ -95,7 +95,7 @@ def train(
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
     Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary).prompt(language)
     config = _config(checkpoint, fitting)
-    require_sizes(parts, checkpoint.sizes.width, checkpoint.sizes.vocabulary)
+    require_sizes(parts, checkpoint.sizes)
     require_candidates(parts, config.candidates)
     if config.ledger:
         require_budgets(parts)
@@ -110,7 +110,7 @@ def train(
         dev_parts, dev_model, dev_hash = read_training_steps([dev_traces], targets, policies)
         if dev_hash != model_hash:
             raise BeamlessError(f"{dev_traces} is of {dev_model}, the other traces are not")
-        require_sizes(dev_parts, checkpoint.sizes.width, checkpoint.sizes.vocabulary)
+        require_sizes(dev_parts, checkpoint.sizes)
         watched = _dataset(dev_parts, fitting).loader(fitting.batch_size, False, fitting.seed)
     judge = None
     if dev:

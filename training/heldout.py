@@ -62,7 +62,7 @@ def heldout(
 
     parts, model, model_hash = read_training_steps(traces, ["best"], ["teacher_forced"], limit)
     checkpoint = load_checkpoint(model)
-    require_sizes(parts, checkpoint.sizes.width, checkpoint.sizes.vocabulary)
+    require_sizes(parts, checkpoint.sizes)
     steps = concatenate(parts)
     write = sys.stdout.write
     write(f"| {len(steps.target_ids)} steps of {len(steps.rows)} utterances | mended | harmed |\n")

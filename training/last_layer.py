@@ -89,7 +89,7 @@ def train_last_layer(
     checkpoint = load_checkpoint(model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{model} is not the model that made these traces")
-    require_sizes(parts, checkpoint.sizes.width, checkpoint.sizes.vocabulary)
+    require_sizes(parts, checkpoint.sizes)
     recordings = {u.id: u for corpus in corpora for u in read_corpus(corpus)}
     whisper = reference_model(checkpoint)
     prompt = prompt_of(traces[0])

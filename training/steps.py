@@ -13,6 +13,7 @@ from beamless.data_gen.subset import place
 from beamless.data_gen.traces import Steps, padded, read_recipe, read_steps
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.models.whisper import Sizes
 
 
 @dataclass
@@ -158,22 +159,22 @@ def first_utterances(steps: Steps, limit: int | None) -> Steps:
     )
 
 
-def require_sizes(parts: Sequence[Steps], width: int, vocabulary: int) -> None:
-    """Refuse steps that a model of this width and so many tokens cannot have taken.
+def require_sizes(parts: Sequence[Steps], sizes: Sizes) -> None:
+    """Refuse steps that a model of these sizes cannot have taken.
 
     Raises:
         BeamlessError: some are.
     """
     for part in parts:
-        if part.hidden.shape[1] != width:
+        if part.hidden.shape[1] != sizes.width:
             raise BeamlessError(
                 f"these traces hold states of {part.hidden.shape[1]} numbers, and the model's "
-                f"have {width}; collect them again"
+                f"have {sizes.width}; collect them again"
             )
         ids = np.concatenate([part.target_ids, part.top_ids.ravel()])
-        if ids.min() < 0 or max(ids.max(), part.acceptable.max()) >= vocabulary:
+        if ids.min() < 0 or max(ids.max(), part.acceptable.max()) >= sizes.vocabulary:
             raise BeamlessError(
-                f"these traces hold tokens that are none of the model's {vocabulary:,}; "
+                f"these traces hold tokens that are none of the model's {sizes.vocabulary:,}; "
                 "collect them again"
             )
 

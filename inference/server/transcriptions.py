@@ -204,14 +204,14 @@ def watch(path: Path, job: Job[Transcript], most: float) -> Generator[np.ndarray
         Cancelled: nobody waits.
         BeamlessError: it is damaged beyond reading.
     """
-    read, stated = 0, probe(path).seconds or 0.0
+    read = 0
     for block in audio_blocks(path, BLOCK_SECONDS):
         job.stop_if_cancelled()
         read += len(block)
         if read > most * SAMPLE_RATE:
             raise too_long(most)
         yield block
-    if not read and stated * SAMPLE_RATE >= 1:
+    if not read and (stated := probe(path).seconds or 0.0) * SAMPLE_RATE >= 1:
         raise BeamlessError(f"{path} is damaged: nothing of its {stated:.1f} s can be read")
 
 

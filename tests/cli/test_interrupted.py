@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 import soundfile as sf
+from conftest import INTERRUPTIBLE
 
 from beamless.__main__ import INTERRUPTED, RESUMED, RESUMED_WITH, how_to_go_on
 from beamless.command_line import COMMANDS
@@ -30,14 +31,6 @@ runpy.run_module("beamless", run_name="__main__", alter_sys=True)
 """
 
 
-HEEDING_CTRL_C = """
-import runpy, signal
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-runpy.run_module("beamless", run_name="__main__", alter_sys=True)
-"""
-
-
 @on_posix
 @pytest.mark.parametrize(
     "module",
@@ -56,7 +49,7 @@ def test_ctrl_c_while_something_is_imported_ends_with_130_and_one_line(module):
 def test_a_stopped_transcription_tells_how_to_go_on(tiny_bundle, clip, speech, tmp_path):
     long, out = tmp_path / "long.wav", tmp_path / "texts"
     sf.write(long, np.tile(speech, 100), 16000)
-    command = [sys.executable, "-c", HEEDING_CTRL_C, "transcribe", clip, long, "--out", out]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "transcribe", clip, long, "--out", out]
     with subprocess.Popen(
         [*command, "--model", tiny_bundle.folder], stderr=subprocess.PIPE, encoding="utf-8"
     ) as started:

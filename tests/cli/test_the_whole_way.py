@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import soundfile as sf
+from conftest import INTERRUPTIBLE
 
 from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.engines import make_shards
@@ -26,13 +27,6 @@ LINES = [
     "Set a timer for twenty five minutes.",
     "We were all going direct to heaven.",
 ]
-
-
-INTERRUPTIBLE = """
-import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-runpy.run_module("beamless", run_name="__main__", alter_sys=True)
-"""
 
 
 def beamless(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -2,25 +2,37 @@
 
 It needs no beam: both branches run one after the other in the same static cache of batch one, the
 second over the slots of the first. The first is what greedy would write, so that its steps are
-spent anyway; the second stops where it can hardly win any more. Beside it: ``greedy.py``, which
-never looks, and ``beam.py``, which always does.
+spent anyway; the second stops where both have come to say the same, or where it can hardly win any
+more. Beside it: ``greedy.py``, which never looks, and ``beam.py``, which always does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV
-from beamless.inference.greedy import Choice, Chooser, open_window, room_for_text
+from beamless.inference.greedy import Choice, Chooser, greedy, open_window, room_for_text
 from beamless.inference.hypothesis import NO_SPEECH, FinishReason, Hypothesis
 from beamless.inference.repeats import cycles, stutters
 from beamless.inference.sampling import weighed
 
+LENGTH_REWARD = 0.1
+"""Nats that each token of a branch is worth beside its score. By sums alone a branch that says less
+wins; this and what follows was chosen on dev (``training/LOG.md``)."""
+
 COST_TO_COME = 0.2
-"""Nats that a token of a branch is taken to cost before it is decoded: chosen on dev, where more
-costs words and less costs steps (``training/LOG.md``)."""
+"""Nats that a branch which has not ended is taken to cost still."""
+
+BEHIND = 2.0
+"""Nats by which the second branch, as long as the first so far, may be behind it and go on."""
+
+ALIKE = 2
+"""Tokens that two branches both end in where they have come to say the same."""
+
+APART = 4
+"""Tokens that one branch may have more than the other there."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +43,8 @@ class LookaheadOptions:
         margin: both tokens are tried where their log-probabilities are closer than this (nats).
         doubt: of a corrector with a gate: they are tried where it gives its own choice at least
             this probability of being wrong, whatever the margin.
-        depth: tokens of a branch, the one in question among them.
-        budget: extra decoder steps that a window may spend.
+        depth: tokens of a branch at most, the one in question among them.
+        budget: extra decoder steps that a window may spend on branches.
 
     Raises:
         ValueError: a branch has no token.
@@ -40,7 +52,7 @@ class LookaheadOptions:
 
     margin: float = 2.0
     doubt: float = 0.3
-    depth: int = 4
+    depth: int = 8
     budget: int = 64
 
     def __post_init__(self) -> None:
@@ -70,12 +82,13 @@ def lookahead(
 ) -> Hypothesis:
     """Decode one window.
 
-    A branch's score is the mean score of the tokens of the whole hypothesis with it. The better
-    branch is kept up to its next step in question, and the other is forgotten. A branch that
-    begins to repeat itself looks probable, so one that cycles loses against one that does not, and
-    the second may not even say anything twice, unless the first does.
-    Where nobody seems to speak nothing is tried: in noise the longer of two texts wins, as the
-    mean of an end token alone, or of one word, is a poor one.
+    Both branches are compared by the sums of their tokens' scores, where they have come to say the
+    same, or end, or reach the depth. The better one is kept up to its next step in question, and
+    the other is forgotten. A branch that begins to repeat itself looks probable, so one that cycles
+    loses against one that does not, and the second may not even say anything twice, unless the
+    first does. A text that cycles in spite of that, and not where greedy would, is given up for
+    what the chooser writes without tries.
+    Where nobody seems to speak nothing is tried: what is likelier there is not what was said.
 
     Args:
         chooser: ``Greedy`` or ``Corrected``.
@@ -93,15 +106,21 @@ def lookahead(
     path = [first_of(choice, [], chooser, end)]
     budget = 0 if no_speech_prob > NO_SPEECH else options.budget
     tokens: list[int] = []
+    strayed = False
     while True:
         settled = len(tokens)
         depth = min(options.depth, room - settled)
         second = second_of(path[settled].choice, path[:settled], chooser, end)
         if in_question(path[settled], second, options) and budget >= depth > 1:
             extend(chooser, path, settled + depth, end)
-            path, wasted = compare(chooser, path, [*path[:settled], second], end, depth)
-            budget -= wasted
+            better, wasted = compare(chooser, path, [*path[:settled], second], end, depth)
+            strayed = strayed or better is not path
+            path, budget = better, budget - wasted
         tokens.append(path[settled].token)
+        if strayed and cycles(tokens):
+            spent_steps = decoder.steps
+            plain = greedy(chooser, cross_kv, prompt, end)
+            return replace(plain, steps=spent_steps + plain.steps)
         spent = is_spent(tokens, end, chooser.options.budget)
         if tokens[-1] == end or len(tokens) == room or spent:
             break
@@ -177,35 +196,64 @@ def compare(
     begins_at = ends_at - (len(path) - len(rival))
     # a boost may be worth more than a token costs; a path that cycles loses all the same
     sure = chooser.options.plain and not cycles(tokens_of(path))
-    mean = mean_of(path)
-    alive = not sure or may_win(rival, mean, length, end)
-    if not alive:
+    wins = outcome(rival, path, length, end, sure)
+    if wins is False and sure:
         return path, 0
     passage = decoder.keep(begins_at)
     decoder.rewind(begins_at)
-    while alive and len(rival) < length and rival[-1].token != end:
+    while wins is None:
         extend(chooser, rival, len(rival) + 1, end)
-        alive = not sure or may_win(rival, mean, length, end)
-    timed = chooser.options.timestamps
-    if alive and is_better(rival, path, parting, end, timed):
+        wins = outcome(rival, path, length, end, sure)
+    if may_be_kept(rival, path, parting, end, chooser.options.timestamps, wins):
         return rival, ends_at - begins_at
     wasted = decoder.position - begins_at
     decoder.put_back(passage)
     return path, wasted
 
 
-def may_win(rival: Sequence[Taken], mean: float, length: int, end: int) -> bool:
-    """Tell whether a branch that ends, now or by ``length`` tokens, may well be above a mean."""
+def outcome(
+    rival: Sequence[Taken], path: Sequence[Taken], length: int, end: int, sure: bool
+) -> bool | None:
+    """Tell whether a rival wins against a path; None while it has to go on.
+
+    Args:
+        rival: the hypothesis with the second branch.
+        path: the one with the first.
+        length: tokens of the longest that is looked at.
+        end: the end token.
+        sure: a rival that can hardly win has lost.
+    """
+    worth = worth_of(rival, end)
     if rival[-1].token == end or len(rival) == length:
-        return mean_of(rival) > mean
-    now, total = len(rival), total_of(rival)
-    return any((total - COST_TO_COME * (n - now)) / n > mean for n in (now + 1, length))
+        return worth > worth_of(path, end)
+    if met := meeting(tokens_of(rival), tokens_of(path)):
+        return worth > worth_of(path[:met], end)
+    behind = worth <= worth_of(path[: len(rival)], end) - BEHIND
+    return False if sure and (behind or worth <= worth_of(path, end)) else None
 
 
-def is_better(
-    rival: Sequence[Taken], path: Sequence[Taken], parting: int, end: int, timed: bool
+def meeting(rival: Sequence[int], path: Sequence[int]) -> int:
+    """Return how many tokens of a path lead to where a rival has come to say the same; 0 if none.
+
+    What they end in alike is behind the first token of each that is not the other's.
+    """
+    parting = next((at for at, (r, p) in enumerate(zip(rival, path, strict=False)) if r != p), 0)
+    if len(rival) - parting <= ALIKE:
+        return 0
+    first, last = parting + 1 + ALIKE, min(len(path), len(rival) + APART)
+    places = range(max(first, len(rival) - APART), last + 1)
+    return next((at for at in places if path[at - ALIKE : at] == rival[-ALIKE:]), 0)
+
+
+def may_be_kept(
+    rival: Sequence[Taken],
+    path: Sequence[Taken],
+    parting: int,
+    end: int,
+    timed: bool,
+    wins: bool,
 ) -> bool:
-    """Tell whether to leave a path for a rival that parts from it there; not where they tie.
+    """Tell whether to leave a path for a rival that parts from it there, and wins or does not.
 
     With times each segment's end is said again as the start of the next: only text can stutter.
     """
@@ -215,9 +263,7 @@ def is_better(
     if timed:
         parting = len([token for token in new[:parting] if token < end])
         new, old = ([token for token in tokens if token < end] for tokens in (new, old))
-    if stutters(new, parting) and not stutters(old, parting):
-        return False
-    return mean_of(rival) > mean_of(path)
+    return wins and not (stutters(new, parting) and not stutters(old, parting))
 
 
 def tokens_of(path: Sequence[Taken]) -> list[int]:
@@ -225,11 +271,7 @@ def tokens_of(path: Sequence[Taken]) -> list[int]:
     return [taken.token for taken in path]
 
 
-def mean_of(path: Sequence[Taken]) -> float:
-    """Return the mean of a path's scores."""
-    return total_of(path) / len(path)
-
-
-def total_of(path: Sequence[Taken]) -> float:
-    """Return the sum of a path's scores."""
-    return sum(taken.score for taken in path)
+def worth_of(path: Sequence[Taken], end: int) -> float:
+    """Return the sum of a path's scores, with what its length is worth and its rest may cost."""
+    rest = 0.0 if path[-1].token == end else COST_TO_COME
+    return sum(taken.score for taken in path) + LENGTH_REWARD * len(path) - rest

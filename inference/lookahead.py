@@ -86,8 +86,8 @@ def lookahead(
     same, or end, or reach the depth. The better one is kept up to its next step in question, and
     the other is forgotten. A branch that begins to repeat itself looks probable, so one that cycles
     loses against one that does not, and the second may not even say anything twice, unless the
-    first does. A text that cycles in spite of that, and not where greedy would, is given up for
-    what the chooser writes without tries.
+    first does. A text that a second branch is part of, and that cycles in spite of that, is given
+    up for what the chooser writes without tries.
     Where nobody seems to speak nothing is tried: what is likelier there is not what was said.
 
     Args:
@@ -118,9 +118,9 @@ def lookahead(
             path, budget = better, budget - wasted
         tokens.append(path[settled].token)
         if strayed and cycles(tokens):
-            spent_steps = decoder.steps
+            in_vain = decoder.steps
             plain = greedy(chooser, cross_kv, prompt, end)
-            return replace(plain, steps=spent_steps + plain.steps)
+            return replace(plain, steps=in_vain + plain.steps)
         spent = is_spent(tokens, end, chooser.options.budget)
         if tokens[-1] == end or len(tokens) == room or spent:
             break

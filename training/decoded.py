@@ -21,7 +21,6 @@ from beamless.inference.corrected import Corrected
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Chooser, Greedy, greedy
 from beamless.inference.options import AudioContext
-from beamless.inference.progress import console
 from beamless.inference.sampling import TokenOptions
 from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import with_corrector
@@ -29,6 +28,7 @@ from beamless.models.corrector import Corrector
 from beamless.models.whisper import Checkpoint
 from beamless.training.module import CorrectorModule
 from beamless.training.networks import to_corrector
+from beamless.training.processes import say
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class DecodedErrors(lightning.Callback):
         module.log("dev_wer", errors.rate)
         plain, plain_runaway = self._greedy
         count = len(self._dev.utterances)
-        console().print(
+        say(
             f"epoch {trainer.current_epoch + 1}: dev WER {errors.rate:.2%} (greedy "
             f"{plain.rate:.2%}), {runaway} of {count} ran away ({plain_runaway})"
         )

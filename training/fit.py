@@ -4,6 +4,7 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ def train(
     language: str = "en",
     dev_traces: Path | None = None,
     start: Path | None = None,
+    devices: int = 1,
     fitting: Fitting = PLAIN,
 ) -> None:
     """Train a corrector; a stopped run goes on from its last epoch.
@@ -73,11 +75,14 @@ def train(
         language: what is spoken in them.
         dev_traces: traces of other speakers, to show how many steps are mended and harmed there.
         start: a corrector to go on from, of the same family and sizes.
+        devices: GPUs, or processes where there are none, that share each batch; tested without
+            GPUs alone.
         fitting: the corrector's family and size, and how it is fitted.
     """
     import torch
 
     from beamless.training.decoded import DecodedErrors, read_dev_set
+    from beamless.training.processes import is_first, require_devices, say
     from beamless.training.steps import (
         read_training_steps,
         require_budgets,
@@ -86,6 +91,7 @@ def train(
     )
 
     require_objective(fitting.objective, targets)
+    require_devices(devices, fitting.batch_size)
     _silence_lightning()
     given = {name: _plain(value) for name, value in locals().items() if name in _RECIPE}
     recipe = {**given, **asdict(fitting)}
@@ -101,17 +107,13 @@ def train(
         require_budgets(parts)
     _require_folder(out, recipe)
     if warning := context_warning(traces, audio_context):
-        console().print(warning, soft_wrap=True)
+        say(warning)
     data = _dataset(parts, fitting)
     torch.manual_seed(fitting.seed)
     module = _module(checkpoint, config, fitting, start)
     watched = None
     if dev_traces is not None:
-        dev_parts, dev_model, dev_hash = read_training_steps([dev_traces], targets, policies)
-        if dev_hash != model_hash:
-            raise BeamlessError(f"{dev_traces} is of {dev_model}, the other traces are not")
-        require_sizes(dev_parts, checkpoint.sizes)
-        watched = _dataset(dev_parts, fitting).loader(fitting.batch_size, False, fitting.seed)
+        watched = _watched(dev_traces, checkpoint, targets, policies, fitting)
     judge = None
     if dev:
         bundle = open_bundle(model or traced_model)
@@ -119,16 +121,19 @@ def train(
         dev_set = read_dev_set(bundle, dev, dev_limit, language, audio_context)
         judge = DecodedErrors(dev_set, checkpoint)
     agreeing = float(data.agrees.float().mean())
-    console().print(
+    say(
         f"{len(data.agrees)} steps, {1 - agreeing:.1%} of which greedy misses; "
         f"{sum(p.numel() for p in module.network.parameters()):,} parameters"
     )
     if agreeing == 1:
-        console().print("greedy misses none of these steps: there is nothing to learn from them")
-    loader = data.loader(fitting.batch_size, True, fitting.seed)
-    write_text_atomically(out / "recipe.json", _told(recipe))
-    with locked(out):
-        dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs)
+        say("greedy misses none of these steps: there is nothing to learn from them")
+    loader = data.loader(fitting.batch_size // devices, True, fitting.seed)
+    if is_first():
+        write_text_atomically(out / "recipe.json", _told(recipe))
+    with locked(out) if is_first() else nullcontext():
+        dev_wer = _fit(module, loader, watched, judge, out, fitting.epochs, devices)
+    if not is_first():
+        return
     learned = sorted({read_recipe(folder).language for folder in traces})
     figures: dict[str, Any] = {"languages": learned, "steps": len(data.agrees)}
     if dev_wer is not None:
@@ -168,6 +173,23 @@ def _dataset(parts: Sequence[Steps], fitting: Fitting) -> "StepsDataset | ListsD
 
     kind = ListsDataset if fitting.objective == "mwer" else StepsDataset
     return kind(concatenate(parts), fitting.history)
+
+
+def _watched(
+    traces: Path,
+    checkpoint: Checkpoint,
+    targets: list[TargetKind],
+    policies: list[Policy],
+    fitting: Fitting,
+) -> "DataLoader[int]":
+    """Read the steps of other speakers, that a training is shown and does not learn from."""
+    from beamless.training.steps import read_training_steps, require_sizes
+
+    parts, model, model_hash = read_training_steps([traces], targets, policies)
+    if model_hash != checkpoint.hash:
+        raise BeamlessError(f"{traces} is of {model}, the other traces are not")
+    require_sizes(parts, checkpoint.sizes)
+    return _dataset(parts, fitting).loader(fitting.batch_size, False, fitting.seed)
 
 
 def _module(
@@ -251,6 +273,7 @@ def _fit(
     judge: "DecodedErrors | None",
     out: Path,
     epochs: int,
+    devices: int,
 ) -> float | None:
     """Train; leave the best epoch's weights in the module and return its word error rate on dev.
 
@@ -269,6 +292,8 @@ def _fit(
     trainer = lightning.Trainer(
         max_epochs=epochs,
         accelerator="auto",
+        devices=devices,
+        use_distributed_sampler=False,
         deterministic=True,
         callbacks=[*([judge] if judge else []), keep, stop, RichProgressBar()],
         logger=False,

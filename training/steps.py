@@ -14,6 +14,7 @@ from beamless.data_gen.traces import Steps, padded, read_recipe, read_steps
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.models.whisper import Sizes
+from beamless.training.processes import rank_of_all
 
 
 @dataclass
@@ -95,17 +96,21 @@ class StepsDataset(Dataset[int]):
 
 
 class Shuffled(Sampler[int]):
-    """An order for each epoch, the same whether or not the training was stopped before it."""
+    """An order for each epoch, the same whether or not the training was stopped before it.
+
+    Of several processes each takes its share of every batch; what does not go round is left out.
+    """
 
     def __init__(self, size: int, seed: int) -> None:
         self._size, self._seed, self._epoch = size, seed, 0
 
     def __len__(self) -> int:
-        return self._size
+        return self._size // rank_of_all()[1]
 
     def __iter__(self) -> Iterator[int]:
+        rank, count = rank_of_all()
         order = np.random.default_rng((self._seed, self._epoch)).permutation(self._size)
-        return iter(order.tolist())
+        return iter(order[: len(self) * count][rank::count].tolist())
 
     def set_epoch(self, epoch: int) -> None:
         """Lightning's call before each epoch."""

@@ -1,5 +1,7 @@
 """What a training reads of traces, what it refuses, and what a corrector with a ledger is told."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +19,11 @@ from beamless.data_gen.traces import (
 )
 from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import config_of, load_corrector, shapes_of
+from beamless.training import steps
 from beamless.training.fit import train
 from beamless.training.fitting import Fitting
 from beamless.training.networks import ShiftNetwork
-from beamless.training.steps import StepsDataset
+from beamless.training.steps import Shuffled, StepsDataset
 
 
 def trace(count: int, width: int, budget: int) -> Trace:
@@ -163,3 +166,36 @@ def test_traces_from_before_budgets_teach_no_ledger_and_everything_else(traces, 
         train([traces], tmp_path / "no", model="tiny.en", fitting=replace(plain, ledger=True))
     train([traces], tmp_path / "corrector", model="tiny.en", fitting=plain)
     assert not load_corrector(tmp_path / "corrector").config.ledger
+
+
+def test_of_two_processes_that_train_the_first_alone_writes(traces, tmp_path):
+    out = tmp_path / "corrector"
+    command = [sys.executable, "-m", "beamless", "train", str(traces), str(out)]
+    options = ["--model", "tiny.en", "--units", "4", "--batch_size", "2", "--devices", "2"]
+    done = subprocess.run([*command, *options], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("5 steps, ") == done.stderr.count("wrote ") == 1
+    assert load_corrector(out).arrays["down.weight"].any()  # untrained it is all zeros
+
+
+@pytest.mark.parametrize("size", [8, 9])
+def test_processes_take_their_shares_of_the_batches_that_one_would_have(monkeypatch, size):
+    def order(rank, count):
+        monkeypatch.setattr(steps, "rank_of_all", lambda: (rank, count))
+        sampler = Shuffled(size, seed=3)
+        sampler.set_epoch(1)
+        assert len(list(sampler)) == len(sampler)
+        return list(sampler)
+
+    alone, first, second = order(0, 1), order(0, 2), order(1, 2)
+    for batch in range(2):
+        mine, others = first[2 * batch :][:2], second[2 * batch :][:2]
+        assert {*mine, *others} == {*alone[4 * batch :][:4]}
+
+
+@pytest.mark.parametrize("devices", [0, 3])
+def test_more_processes_than_steps_in_a_batch_are_refused(traces, tmp_path, devices):
+    fitting = Fitting(units=4, batch_size=2)
+    with pytest.raises(BeamlessError, match="--devices must be from 1 to 2"):
+        train([traces], tmp_path / "corrector", devices=devices, fitting=fitting)
+    assert not (tmp_path / "corrector").exists()

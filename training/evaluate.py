@@ -199,6 +199,7 @@ def decode_all(
                     finish_reason=hypothesis.finish_reason,
                     avg_logprob=hypothesis.avg_logprob,
                     no_speech_prob=hypothesis.no_speech_prob,
+                    tokens=len(hypothesis.logprobs),
                 )
             )
         yield rows

@@ -16,8 +16,9 @@ COLUMNS = (
     "del",
     "better/worse",
     "steps",
-    "ms/step",
+    "ms/token",
     "seconds",
+    "cut by budget",
     "to capacity",
     "gap closed",
 )
@@ -45,7 +46,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """One utterance, decoded by one method; a line of ``utterances.csv``."""
+    """One utterance, decoded by one method; a line of ``utterances.csv``.
+
+    ``tokens`` are those of the hypothesis, its end token among them; look-ahead takes more steps.
+    """
 
     corpus: str
     id: str
@@ -64,6 +68,7 @@ class Row:
     finish_reason: str
     avg_logprob: float
     no_speech_prob: float
+    tokens: int = 0
 
     @property
     def errors(self) -> int:
@@ -76,6 +81,7 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
     words = sum(row.words for row in rows)
     decoder = sum(row.decoder_seconds for row in rows)
     steps = sum(row.steps for row in rows)
+    tokens = sum(row.tokens for row in rows)
     return {
         "words": words,
         "wer": sum(row.errors for row in rows) / max(1, words),
@@ -86,6 +92,8 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
         "decoder_seconds": decoder,
         "steps": steps,
         "ms_per_step": 1000 * decoder / max(1, steps),
+        "tokens": tokens,
+        "ms_per_token": 1000 * decoder / max(1, tokens),
         "capacity_hits": sum(row.finish_reason == "length" for row in rows),
         "budget_hits": sum(row.finish_reason == "budget" for row in rows),
     }
@@ -193,8 +201,9 @@ def cells(figures: Mapping[str, Any]) -> list[str]:
         str(figures["deletions"]),
         f"{figures['improved']}/{figures['harmed']}",
         str(figures["steps"]),
-        f"{figures['ms_per_step']:.1f}",
+        f"{figures['ms_per_token']:.1f}",
         f"{figures['seconds']:.1f}",
+        str(figures["budget_hits"]),
         str(figures["capacity_hits"]),
         _gap(figures.get("gap_closed")),
     ]

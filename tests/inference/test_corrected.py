@@ -12,6 +12,7 @@ from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
 from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.lookahead import LookaheadOptions, lookahead
 from beamless.inference.sampling import TokenOptions
 from beamless.inference.shapes import fixed_shape
 from beamless.models.bundle import write_bundle
@@ -152,6 +153,21 @@ def test_the_npu_plugins_path_gives_the_same_tokens(model, request):
     plain = decode(Greedy(bundle), window, bundle)
     assert decode(Greedy(over_npu), window, over_npu).tokens == plain.tokens
     assert decode(Corrected(over_npu), window, over_npu).tokens == plain.tokens
+
+
+@pytest.mark.parametrize("chooser", [Greedy, Corrected])
+def test_look_ahead_takes_the_same_branches_on_the_npu_plugins_path(
+    tiny_bundle, tiny_window, chooser
+):
+    """Whatever the margin, so that branches are tried, kept and put back."""
+    tokenizer, options = tiny_bundle.tokenizer, LookaheadOptions(margin=100.0)
+    plain, over_npu = (
+        lookahead(chooser(bundle), tiny_window, tokenizer.prompt(), tokenizer.end, options)
+        for bundle in (tiny_bundle, replace(tiny_bundle, device=NPU_ON_CPU))
+    )
+    assert plain.steps > len(tokenizer.prompt()) + len(plain.tokens)
+    assert over_npu.tokens == plain.tokens
+    assert over_npu.steps == plain.steps
 
 
 def test_logits_that_are_not_numbers_never_become_text(tiny_bundle, tiny_window):

@@ -9,7 +9,7 @@ import pytest
 from beamless.inference.errors import BeamlessError
 from beamless.training.contenders import contender
 from beamless.training.evaluate import _open_out, _rows_of
-from beamless.training.report import Row, Run, report, reports
+from beamless.training.report import COLUMNS, Row, Run, cells, report, reports
 from beamless.training.report_files import write_report
 from beamless.training.report_page import markdown
 from beamless.training.report_picture import errors_by_place
@@ -33,6 +33,7 @@ ROW = Row(
     finish_reason="stop",
     avg_logprob=-0.3,
     no_speech_prob=0.01,
+    tokens=5,
 )
 
 
@@ -133,6 +134,7 @@ def test_errors_are_pooled_over_words():
     assert figures["wer"] == pytest.approx(3 / 5)
     assert figures["seconds"] == pytest.approx(0.54)
     assert figures["ms_per_step"] == pytest.approx(10)
+    assert figures["ms_per_token"] == pytest.approx(14)
 
 
 def test_words_where_nobody_spoke_are_insertions():
@@ -152,6 +154,13 @@ def test_a_text_that_fills_the_capacity_is_counted():
     full = replace(ROW, finish_reason="length")
     figures = report([full], replace(RUN, methods=("greedy",)))["methods"]["greedy"]
     assert figures["capacity_hits"] == 1
+
+
+def test_a_text_that_the_budget_cut_is_shown():
+    cut = replace(ROW, finish_reason="budget")
+    found = reports([ROW, cut], replace(RUN, methods=("greedy",)))
+    line = dict(zip(COLUMNS, cells(found.whole["methods"]["greedy"]), strict=True))
+    assert (line["cut by budget"], line["to capacity"]) == ("1", "0")
 
 
 def test_files_hold_every_row_under_fixed_columns(tmp_path):

@@ -75,8 +75,8 @@ def train(
         language: what is spoken in them.
         dev_traces: traces of other speakers, to show how many steps are mended and harmed there.
         start: a corrector to go on from, of the same family and sizes.
-        devices: GPUs, or processes where there are none, that share each batch; tested without
-            GPUs alone.
+        devices: GPUs, or processes where there are none, that share each batch; more than one GPU
+            is untested.
         fitting: the corrector's family and size, and how it is fitted.
     """
     import torch

@@ -142,6 +142,29 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Hiss:
+    """Add noise that needs no files, at a signal-to-noise ratio in decibels.
+
+    Its spectrum falls or rises by ``slope`` decibels an octave: 0 is white, -3 pink, -6 brown.
+    """
+
+    p: float = 1.0
+    snr: Range = (5.0, 30.0)
+    slope: Range = (-6.0, 0.0)
+    limits: ClassVar[dict[str, Range]] = {"snr": (-20.0, 80.0), "slope": (-12.0, 12.0)}
+
+    def apply(
+        self, samples: Samples, rate: int, rng: np.random.Generator
+    ) -> tuple[Samples, Record]:
+        """Mix it in; silence stays silence, since it has no loudness."""
+        if _rms(samples) == 0:
+            return samples, {}
+        ratio, slope = _drawn(self.snr, rng), _drawn(self.slope, rng)
+        mix = _audiomentations().AddColorNoise(ratio, ratio, slope, slope, p=1.0)
+        return mix(samples, rate), {"snr": ratio, "slope": slope}
+
+
+@dataclass(frozen=True)
 class Gain:
     """Make it louder or softer, in decibels; what passes full scale is clipped, as a card does."""
 
@@ -243,6 +266,7 @@ STEPS: Mapping[str, type[Step]] = {
     "pitch": Pitch,
     "room": Room,
     "noise": Noise,
+    "hiss": Hiss,
     "gain": Gain,
     "clipping": Clipping,
     "telephone": Telephone,

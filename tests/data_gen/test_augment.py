@@ -1,6 +1,7 @@
 """Augmentation: seeded, recorded, true to its settings, and never beyond 30 s or full scale."""
 
 import hashlib
+import json
 import random
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from beamless.data_gen import augment
 from beamless.data_gen.augment import Join, augmented, load_recipe
 from beamless.data_gen.augment_steps import STEPS
+from beamless.data_gen.augmented_copy import augmented_copy
 from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.importers import import_corpus
 from beamless.data_gen.importers.joining import Unit, units
@@ -30,6 +32,7 @@ steps:
   - silence
   - room
   - noise: {folder: noise, snr: [5, 20]}
+  - hiss
   - gain
   - clipping
   - telephone
@@ -173,11 +176,22 @@ def test_a_noise_shorter_than_the_speech_is_repeated(recipe, corpora):
     assert rms((mixed - samples)[-RATE:]) > 0.1 * rms(samples)
 
 
+@pytest.mark.parametrize(("slope", "low_share"), [(-6, 0.9), (0, 0.3)])
+def test_hiss_has_the_ratio_and_the_slope_that_are_recorded(recipe, corpora, slope, low_share):
+    samples = corpora.tone(1.0)
+    step = one(recipe, f"hiss: {{snr: 10, slope: {slope}}}")
+    noisy, record = augmented(samples, RATE, step, "a")
+    assert record == {"hiss": {"snr": 10.0, "slope": float(slope)}}
+    assert 20 * np.log10(rms(samples) / rms(noisy - samples)) == pytest.approx(10, abs=0.2)
+    assert (spectrum(noisy - samples, 0, 2000) > low_share) == (slope < 0)
+
+
 def test_silence_gets_no_noise_since_it_has_no_loudness(recipe):
     nothing = np.zeros(RATE, np.float32)
-    changed, record = augmented(nothing, RATE, one(recipe, "noise: {folder: noise}"), "a")
-    assert not changed.any()
-    assert record == {}
+    for step in ("noise: {folder: noise}", "hiss: {}"):
+        changed, record = augmented(nothing, RATE, one(recipe, step), "a")
+        assert not changed.any()
+        assert record == {}
 
 
 def test_a_room_adds_a_tail_and_keeps_the_loudness(recipe, corpora):
@@ -243,6 +257,25 @@ def test_nothing_grows_beyond_thirty_seconds(recipe, corpora):
     assert record == {}
 
 
+def test_a_copy_of_a_corpus_is_augmented_under_the_same_ids(folder, recipe, corpora, tmp_path):
+    (tmp_path / "said").mkdir()
+    rows = []
+    for name in ("a", "b"):
+        corpora.store(tmp_path / "said" / f"{name}.wav", corpora.tone(0.5))
+        rows.append({"id": name, "file_name": f"{name}.wav", "text": name, "term": "A"})
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "said" / "metadata.jsonl").write_text(lines, encoding="utf-8")
+    silent = one(recipe, "silence: {before: 0.5, after: 0}")
+    augmented_copy(tmp_path / "said", tmp_path / "copy", silent)
+    copies = read_corpus(tmp_path / "copy")
+    assert [(u.id, u.text, u.extra["term"]) for u in copies] == [("a", "a", "A"), ("b", "b", "A")]
+    assert all(u.augment == {"silence": {"before": 0.5, "after": 0.0}} for u in copies)
+    assert [u.duration for u in copies] == [1.0, 1.0]
+    made = {p: p.stat().st_mtime_ns for p in (tmp_path / "copy").rglob("*.flac")}
+    augmented_copy(tmp_path / "said", tmp_path / "copy", silent)
+    assert made == {p: p.stat().st_mtime_ns for p in (tmp_path / "copy").rglob("*.flac")}
+
+
 # Recipes
 
 
@@ -294,7 +327,7 @@ def test_the_recipe_that_is_shipped_can_be_read_and_names_every_step():
     path = Path(augment.__file__).with_name("augment.yaml")
     shipped = load_recipe(path)
     assert shipped.join
-    named = {name for name, _ in shipped.steps} | {"noise"}
+    named = {name for name, _ in shipped.steps} | {"noise", "hiss"}
     assert named == set(STEPS)
     assert "- noise: {p: 0.5, folder: noise" in path.read_text(encoding="utf-8")
 

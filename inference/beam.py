@@ -162,7 +162,8 @@ def candidates(
         tokens = top_k(logits[row], count if beam.options.plain else max(count, LIKELIEST))
         logprobs = gains = [float(logits[row, token]) - float(log_sum) for token in tokens]
         if not beam.options.plain:
-            gains = weighed(tokens, np.array(logprobs), text_of(node), end, beam.options).tolist()
+            rule = (float(log_sum), text_of(node), end, beam.options)
+            gains = weighed(tokens, np.array(logprobs), *rule).tolist()
         for token, logprob, gain in zip(tokens, logprobs, gains, strict=True):
             if np.isfinite(logprob):
                 found.append(Candidate(row, int(token), logprob, total + gain))

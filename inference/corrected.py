@@ -9,7 +9,7 @@ from beamless.inference.decoder import StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.greedy import Choice, Place
 from beamless.inference.logits import not_finite
-from beamless.inference.sampling import TokenOptions, preferred
+from beamless.inference.sampling import TokenOptions, preferred, weighed
 from beamless.inference.timestamps import EVERYTHING, TimestampRules
 
 
@@ -31,6 +31,7 @@ class Corrected:
                 f"bundle {bundle.folder} has no corrector; train one, or decode with greedy"
             )
         compiled = bundle.compile("corrected", capacity=capacity)
+        self._folder = bundle.folder
         self._start, self._end = bundle.tokenizer.start, bundle.tokenizer.end
         self._rules = TimestampRules.of(bundle.tokenizer)
         self.strength = strength
@@ -83,16 +84,27 @@ class Corrected:
         tokens, logprobs = outputs["top_tokens"], outputs["top_logprobs"]
         if not np.isfinite(logprobs[0]):
             raise not_finite()
-        best, second, noted = 0, 1, self.options.others
-        if not self.options.plain:
-            order = preferred(tokens, logprobs, text, self._end, self.options, self.rng)
-            best, second = int(order[0]), int(order[1])
+        level, noted = self._level(outputs), self.options.others
+        scores = weighed(tokens, logprobs, level, text, self._end, self.options)
+        best, second = preferred(scores, self.options.temperature, self.rng)[:2]
         return Choice(
             token=int(tokens[best]),
             logprob=float(logprobs[best]),
+            score=float(scores[best]),
             runner_up=int(tokens[second]),
             runner_up_logprob=float(logprobs[second]),
+            runner_up_score=float(scores[second]),
             no_speech_prob=no_speech,
             doubt=float(outputs["doubt"][0]) if "doubt" in outputs else None,
             others=tuple(zip(tokens[:noted].tolist(), logprobs[:noted].tolist(), strict=True)),
         )
+
+    def _level(self, outputs: Mapping[str, np.ndarray]) -> float:
+        if self.options.repetition_penalty == 1:
+            return 0.0
+        if "log_sum_exp" not in outputs:
+            raise BeamlessError(
+                f"bundle {self._folder} was written before its corrected step knew a repetition "
+                "penalty; export it again, or ask for none"
+            )
+        return float(outputs["log_sum_exp"][0])

@@ -16,7 +16,7 @@ from beamless.inference.decoder import CrossKV, StaticDecoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.hypothesis import FinishReason, Hypothesis, Others
 from beamless.inference.logits import Suppression, likeliest, log_sum_exp, probability_of, top_k
-from beamless.inference.sampling import LIKELIEST, TokenOptions, preferred
+from beamless.inference.sampling import LIKELIEST, TokenOptions, preferred, weighed
 from beamless.inference.timestamps import TimestampRules
 
 Place = Literal["prompt", "first", "text"]
@@ -30,7 +30,8 @@ class Choice:
     Attributes:
         token: the chosen token.
         logprob: its log-probability.
-        runner_up, runner_up_logprob: the second best.
+        score: what it is chosen by: its log-probability with the boost and the penalty in it.
+        runner_up, runner_up_logprob, runner_up_score: the second best.
         no_speech_prob: probability of ``<|nospeech|>`` here; it means something after the start
             token only.
         doubt: probability that the token is wrong, by a corrector that has a gate; else None.
@@ -39,8 +40,10 @@ class Choice:
 
     token: int
     logprob: float
+    score: float
     runner_up: int
     runner_up_logprob: float
+    runner_up_score: float
     no_speech_prob: float
     doubt: float | None = None
     others: Others = ()
@@ -90,16 +93,21 @@ class Greedy:
         if self.options.timestamps and place != "prompt":
             self._rules.apply(logits, [text])
         total = float(log_sum_exp(logits)[0, 0])
-        if self.options.plain:
-            best, second = two_largest(logits[0])
-        else:
-            best_ones = top_k(logits[0], LIKELIEST)
-            logprobs = logits[0, best_ones] - total
-            rule = (text, self._end, self.options, self.rng)
-            best, second = (int(i) for i in best_ones[preferred(best_ones, logprobs, *rule)[:2]])
-        logprob, runner_up = float(logits[0, best]) - total, float(logits[0, second]) - total
-        others = likeliest(logits[0], total, self.options.others)
-        return Choice(best, logprob, second, runner_up, no_speech, others=others)
+        plain = self.options.plain
+        tokens = np.array(two_largest(logits[0]) if plain else top_k(logits[0], LIKELIEST))
+        logprobs = logits[0, tokens].astype(np.float64) - total
+        scores = weighed(tokens, logprobs, total, text, self._end, self.options)
+        best, second = preferred(scores, self.options.temperature, self.rng)[:2]
+        return Choice(
+            token=int(tokens[best]),
+            logprob=float(logprobs[best]),
+            score=float(scores[best]),
+            runner_up=int(tokens[second]),
+            runner_up_logprob=float(logprobs[second]),
+            runner_up_score=float(scores[second]),
+            no_speech_prob=no_speech,
+            others=likeliest(logits[0], total, self.options.others),
+        )
 
 
 def two_largest(logits: np.ndarray) -> tuple[int, int]:

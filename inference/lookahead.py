@@ -9,14 +9,11 @@ more. Beside it: ``greedy.py``, which never looks, and ``beam.py``, which always
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from beamless.inference.budget import is_spent, without_repeats
 from beamless.inference.decoder import CrossKV
 from beamless.inference.greedy import Choice, Chooser, greedy, open_window, room_for_text
 from beamless.inference.hypothesis import NO_SPEECH, FinishReason, Hypothesis
 from beamless.inference.repeats import cycles, stutters
-from beamless.inference.sampling import weighed
 
 LENGTH_REWARD = 0.1
 """Nats that each token of a branch is worth beside its score. By sums alone a branch that says less
@@ -103,14 +100,14 @@ def lookahead(
     decoder = chooser.decoder
     room = room_for_text(decoder.capacity, prompt)
     choice, no_speech_prob = open_window(chooser, cross_kv, prompt)
-    path = [first_of(choice, [], chooser, end)]
+    path = [first_of(choice)]
     budget = 0 if no_speech_prob > NO_SPEECH else options.budget
     tokens: list[int] = []
     strayed = False
     while True:
         settled = len(tokens)
         depth = min(options.depth, room - settled)
-        second = second_of(path[settled].choice, path[:settled], chooser, end)
+        second = second_of(path[settled].choice)
         if in_question(path[settled], second, options) and budget >= depth > 1:
             extend(chooser, path, settled + depth, end)
             better, wasted = compare(chooser, path, [*path[:settled], second], end, depth)
@@ -147,26 +144,14 @@ def in_question(first: Taken, second: Taken, options: LookaheadOptions) -> bool:
     return first.score - second.score < options.margin
 
 
-def first_of(choice: Choice, before: Sequence[Taken], chooser: Chooser, end: int) -> Taken:
-    """Take the best token behind those before."""
-    score = score_of(choice.token, choice.logprob, before, chooser, end)
-    return Taken(choice.token, choice.logprob, score, choice)
+def first_of(choice: Choice) -> Taken:
+    """Take the best token."""
+    return Taken(choice.token, choice.logprob, choice.score, choice)
 
 
-def second_of(choice: Choice, before: Sequence[Taken], chooser: Chooser, end: int) -> Taken:
-    """Take the second best token behind those before."""
-    score = score_of(choice.runner_up, choice.runner_up_logprob, before, chooser, end)
-    return Taken(choice.runner_up, choice.runner_up_logprob, score, choice)
-
-
-def score_of(
-    token: int, logprob: float, before: Sequence[Taken], chooser: Chooser, end: int
-) -> float:
-    """Weigh a log-probability as the chooser does."""
-    if chooser.options.plain:
-        return logprob
-    text = tokens_of(before)
-    return float(weighed(np.array([token]), np.array([logprob]), text, end, chooser.options)[0])
+def second_of(choice: Choice) -> Taken:
+    """Take the second best token."""
+    return Taken(choice.runner_up, choice.runner_up_logprob, choice.runner_up_score, choice)
 
 
 def extend(chooser: Chooser, path: list[Taken], length: int, end: int) -> None:
@@ -176,7 +161,7 @@ def extend(chooser: Chooser, path: list[Taken], length: int, end: int) -> None:
     """
     while len(path) < length and path[-1].token != end:
         choice = chooser.next(path[-1].token, "text")
-        path.append(first_of(choice, path, chooser, end))
+        path.append(first_of(choice))
 
 
 def compare(

@@ -48,8 +48,9 @@ class DecodingOptions:
             log-probability threshold, is silent: it gives no text.
         eos_boost: end the text where the end is within so many nats of the best token, and among
             the eight likeliest; 0.2 to 0.5 against repeats.
-        repetition_penalty: multiply the log-probability of tokens that the text holds already; 1.1
-            to 1.2 against repeats, at the price of words that are said twice.
+        repetition_penalty: divide the logit of a token that the text holds already by this, or
+            multiply it where it is negative, as transformers and CTranslate2 do; 1.1 to 1.2 against
+            repeats, at the price of words that are said twice.
         tokens_a_second: stop a window as a runaway loop, and keep what it said once, where its text
             takes more tokens than so many for each second of sound (some 12 more are free); 0 never
             stops. By default 8 in English, twice what the densest of real texts takes, and no

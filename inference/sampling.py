@@ -17,8 +17,8 @@ class TokenOptions:
     Attributes:
         timestamps: follow the timestamp rules.
         eos_boost: nats that the end token is ahead by.
-        repetition_penalty: what the log-probability of a token is multiplied by if the text holds
-            it already; log-probabilities are negative, so that more than 1 makes it less likely.
+        repetition_penalty: what the logit of a token of text is divided by if the text holds it
+            already, or multiplied by if the logit is negative (``weighed``).
         temperature: 0 takes the best; above it a token is drawn.
         budget: tokens of text, times not counted, at which a window is stopped; None: no bound.
         others: how many of the likeliest tokens to note at each step, beside the choice.
@@ -52,37 +52,41 @@ def require_weights(eos_boost: float, repetition_penalty: float) -> None:
 
 
 def weighed(
-    tokens: np.ndarray, logprobs: np.ndarray, text: Tokens, end: int, options: TokenOptions
+    tokens: np.ndarray,
+    logprobs: np.ndarray,
+    level: float,
+    text: Tokens,
+    end: int,
+    options: TokenOptions,
 ) -> np.ndarray:
-    """Return log-probabilities [K] with the boost and the penalty in them.
+    """Return log-probabilities [K] with the boost and the penalty in them, not normalised anew.
+
+    The penalty is that of CTRL (Keskar et al. 2019, arXiv 1909.05858) as transformers and
+    CTranslate2 have it: positive logits are divided by it and negative ones multiplied. Of
+    log-probabilities it could not be: in a loop those of what is repeated are next to 0, and stay.
 
     Args:
         tokens: the ids [K] that they are of.
         logprobs: [K].
+        level: log Σ exp of all the logits, which is what these are above their log-probabilities.
         text: the tokens since the prompt; its times and the end token know no penalty.
         end: the end token.
         options: the boost and the penalty.
     """
     weights = logprobs.astype(np.float64)
     if options.repetition_penalty != 1:
-        weights[np.isin(tokens, text) & (tokens < end)] *= options.repetition_penalty
+        again = np.isin(tokens, text) & (tokens < end)
+        logits, penalty = weights[again] + level, options.repetition_penalty
+        weights[again] = np.where(logits > 0, logits / penalty, logits * penalty) - level
     weights[tokens == end] += options.eos_boost
     return weights
 
 
-def preferred(
-    tokens: np.ndarray,
-    logprobs: np.ndarray,
-    text: Tokens,
-    end: int,
-    options: TokenOptions,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Return the order [K] in which tokens are preferred; at a temperature, drawn at random.
+def preferred(weights: np.ndarray, temperature: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the order [K] in which tokens of such weights are taken; above 0, drawn at random.
 
     Adding Gumbel noise to scores and sorting draws from their softmax without replacement.
     """
-    weights = weighed(tokens, logprobs, text, end, options)
-    if options.temperature > 0:
-        weights = weights / options.temperature + rng.gumbel(size=len(weights))
+    if temperature > 0:
+        weights = weights / temperature + rng.gumbel(size=len(weights))
     return np.argsort(-weights, kind="stable")

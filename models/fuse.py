@@ -44,7 +44,8 @@ def corrected_graph(
     the one to come; and, for a corrector with a ledger, ``spent`` [1], the share of the window's
     budget of tokens that the text has used up.
 
-    Outputs: ``top_tokens`` [K] (int32) and ``top_logprobs`` [K], best first; ``no_speech_prob``
+    Outputs: ``top_tokens`` [K] (int32) and ``top_logprobs`` [K], best first; ``log_sum_exp`` [1]
+    of all the corrected logits that may come, which says how high they are; ``no_speech_prob``
     [1]; ``hidden`` [1, 1, d], as the decoder gave it; the step's present keys and values and
     alignment; and, where the corrector has a gate, ``doubt`` [1], the probability that the
     corrected choice is wrong. The full logits never leave the graph, and most of them are rounded
@@ -69,7 +70,8 @@ def corrected_graph(
         logits = logits.plus(added)
     k = config.candidates or TOP_K
     found, no_speech_prob = choose(checkpoint, logits, rules, no_speech, no_timestamps, k)
-    tokens, logprobs = found.tokens, op.subtract(found.logits, found.log_sum_exp)
+    tokens, total = found.tokens, found.log_sum_exp
+    logprobs = op.subtract(found.logits, total)
     if config.family == "rerank":
         text_position = graph_input([1], np.float32, "text_position")
         inputs.append(text_position)
@@ -78,10 +80,11 @@ def corrected_graph(
         scores = scores_of(found, rules.first, text_position)
         state = seen(corrector, hidden, history, spent)
         added, layer = rerank_of(corrector, state, embedded, scores)
-        tokens, logprobs = _reordered(found, op.multiply(strength, added))
+        tokens, logprobs, total = _reordered(found, op.multiply(strength, added))
     outputs = [
         graph_output(tokens, "top_tokens"),
         graph_output(logprobs, "top_logprobs"),
+        graph_output(total, "log_sum_exp"),
         graph_output(no_speech_prob, "no_speech_prob"),
         graph_output(hidden, "hidden"),
         *others,
@@ -98,9 +101,10 @@ def special_of(tokenizer: Tokenizer) -> tuple[int, int, int]:
     return tokenizer.end, tokenizer.no_speech, tokenizer.no_timestamps
 
 
-def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node]:
-    """Add to the candidates' logits [K]; return their ids and log-probabilities, best first.
+def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node, ov.Node]:
+    """Add to the candidates' logits [K].
 
+    Their ids and log-probabilities come back, best first, and log Σ exp of all logits then, [1].
     The tokens that are no candidates keep their share of the sum, and are never chosen. Ties keep
     the candidates' order.
     """
@@ -118,4 +122,4 @@ def _reordered(likeliest: Likeliest, added: ov.Node) -> tuple[ov.Output, ov.Node
     count = op.constant(np.int32(logits.get_output_shape(0)[0]))
     best = op.topk(logits, count, 0, "max", "value", index_element_type="i32", stable=True)
     tokens = op.gather(likeliest.tokens, best.output(1), index(0))
-    return tokens, op.subtract(best.output(0), total)
+    return tokens, op.subtract(best.output(0), total), total

@@ -40,7 +40,8 @@ class ByRule:
         logprobs = (logits - log_sum_exp(logits))[0]
         scores = logprobs if place == "prompt" else self._rule(logprobs, step.hidden[0])
         best, second = two_largest(scores.copy())
-        return Choice(best, float(logprobs[best]), second, float(logprobs[second]), 0.0)
+        first, other = float(logprobs[best]), float(logprobs[second])
+        return Choice(best, first, first, second, other, other, 0.0)
 
 
 def second_where_unsure(threshold: float) -> Rule:

@@ -143,6 +143,8 @@ def test_the_graphs_top_tokens_are_those_of_the_host(tiny_bundle, tiny_window):
     assert outputs["top_tokens"].tolist() == best.tolist()
     expected = logits[best] - np.log(np.exp(logits.astype(np.float64)).sum())
     np.testing.assert_allclose(outputs["top_logprobs"], expected, atol=1e-3)
+    level = outputs["log_sum_exp"]
+    np.testing.assert_allclose(outputs["top_logprobs"] + level, logits[best], atol=1e-2)
 
 
 @pytest.mark.parametrize("model", ["tiny", "base"])

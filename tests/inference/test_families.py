@@ -89,17 +89,19 @@ def test_the_fused_graph_computes_what_torch_trained(learned, tiny, windows):
         choice, _ = open_window(chooser, window, bundle.tokenizer.prompt())
         start = chooser.decoder.position - 1
         for text_position in range(12):
-            outputs = {n: chooser.decoder.outputs[n].copy() for n in ("top_tokens", "top_logprobs")}
+            names = ("top_tokens", "top_logprobs", "log_sum_exp")
+            outputs = {name: chooser.decoder.outputs[name].copy() for name in names}
             history = np.zeros(tiny.sizes.width, np.float32)
             if text_position:
                 history = chooser.decoder.states[start + text_position - 1, 0].copy()
             hidden = chooser.decoder.states[start + text_position, 0].copy()
             seen.append((hidden, history, text_position, outputs, choice))
             choice = chooser.next(choice.token, "text")
-    for (tokens, logprobs, doubt), (*_, outputs, choice) in zip(
+    for (tokens, logprobs, level, doubt), (*_, outputs, choice) in zip(
         by_torch(corrector, tiny, seen), seen, strict=True
     ):
         np.testing.assert_allclose(outputs["top_logprobs"], logprobs, atol=5e-3)
+        assert outputs["log_sum_exp"][0] == pytest.approx(level, abs=5e-3)
         close = np.abs(np.diff(logprobs)) < 1e-3  # what rounding may swap
         assert close.any() or outputs["top_tokens"].tolist() == tokens
         assert choice.token == outputs["top_tokens"][0]
@@ -108,7 +110,7 @@ def test_the_fused_graph_computes_what_torch_trained(learned, tiny, windows):
 
 
 def by_torch(corrector, tiny, seen):
-    """Yield the likeliest tokens, their log-probabilities and the doubt of each step."""
+    """Yield the likeliest tokens, their log-probabilities, log Σ exp and the doubt of each step."""
     embedding = torch.from_numpy(
         tiny.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
     )
@@ -147,7 +149,8 @@ def by_torch(corrector, tiny, seen):
             order = top.indices[0][logprobs[top.indices[0]].argsort(descending=True)]
         else:
             order = logprobs.topk(8).indices
-        yield order.tolist(), logprobs[order].numpy(), torch.sigmoid(doubt).item()
+        level = corrected.logsumexp(1).item()
+        yield order.tolist(), logprobs[order].numpy(), level, torch.sigmoid(doubt).item()
 
 
 def test_rerank_never_chooses_a_token_outside_its_candidates(tiny, windows, tmp_path):

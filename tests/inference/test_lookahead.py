@@ -236,12 +236,13 @@ def test_nothing_is_tried_where_nobody_seems_to_speak():
 def test_what_a_penalty_or_a_boost_chose_is_not_undone(seed, penalty, boost):
     """By scores it is the best, and no other is as close as nothing."""
     window = toy_window(VOCABULARY, seed)
-    weighing = TokenOptions(repetition_penalty=penalty, eos_boost=boost)
-    choosers = [Greedy(ToyBundle(VOCABULARY, CAPACITY)) for _ in range(2)]
+    bundle, end = ToyBundle(VOCABULARY, CAPACITY), VOCABULARY - 1
+    bundle.tokenizer.end = end  # behind the text, as Whisper's is: no token from there on repeats
+    choosers = [Greedy(bundle) for _ in range(2)]
     for chooser in choosers:
-        chooser.options = weighing
-    plain = greedy(choosers[0], window, PROMPT, END)
-    ahead = lookahead(choosers[1], window, PROMPT, END, LookaheadOptions(margin=0.0))
+        chooser.options = TokenOptions(repetition_penalty=penalty, eos_boost=boost)
+    plain = greedy(choosers[0], window, PROMPT, end)
+    ahead = lookahead(choosers[1], window, PROMPT, end, LookaheadOptions(margin=0.0))
     assert ahead.tokens == plain.tokens
     assert ahead.steps == plain.steps
 

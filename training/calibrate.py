@@ -1,9 +1,8 @@
 """``beamless calibrate``: recordings whose text is known, to a bundle whose confidence holds."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +14,18 @@ from beamless.data_gen.subset import spread
 from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
-from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.inspection_picture import require_matplotlib
 from beamless.inference.lock import locked
 from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.progress import console, progress, screen
-from beamless.inference.segments import word_probability
-from beamless.inference.tokenizer import Tokenizer
-from beamless.inference.word_times import words_of
 from beamless.models.bundle import open_bundle
 from beamless.training.calibration import Sample, calibrated, fit, quality
 from beamless.training.calibration_picture import draw_calibration
+from beamless.training.judged_words import Judged, judged_words
 from beamless.training.one_window import decoded_windows
-from beamless.training.right_words import right_words
 
 UNITS = ("word", "token")
 HALVES = (False, True)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One word or token of a decoded utterance: what the model gave it, and whether it is right.
-
-    Attributes:
-        unit: ``word`` or ``token``.
-        raw: its probability.
-        mean: the window's mean log-probability.
-        right: whether the reference has the word there.
-        half: which half of the speakers it is of.
-    """
-
-    unit: str
-    raw: float
-    mean: float
-    right: bool
-    half: bool
 
 
 def calibrate(
@@ -140,31 +116,6 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
     if left_out:
         reasons = "too long, a loop, no words, or hard to align"
         console().print(f"left out {left_out} utterances: {reasons}")
-
-
-def judged_words(
-    hypothesis: Hypothesis, utterance: Utterance, tokenizer: Tokenizer, language: str
-) -> Iterator[Judged]:
-    """Yield each word of a hypothesis and each of its tokens, right where the word is."""
-    if hypothesis.finish_reason != "stop":
-        return
-    steps = [at for at, token in enumerate(hypothesis.tokens) if token < tokenizer.end]
-    words = words_of([hypothesis.tokens[at] for at in steps], tokenizer, language)
-    right = right_words([word.text for word in words], utterance.text, language) or []
-    logprobs = np.array([hypothesis.logprobs[at] for at in steps])
-    mean, half = hypothesis.avg_logprob, half_of(utterance)
-    for word, is_right in zip(words, right, strict=bool(right)):
-        if is_right is not None:
-            inside = logprobs[word.first : word.stop]
-            yield Judged("word", word_probability(inside), mean, is_right, half)
-            for probability in np.exp(inside):
-                yield Judged("token", float(probability), mean, is_right, half)
-
-
-def half_of(utterance: Utterance) -> bool:
-    """Part utterances in two halves by a hash of their speaker, or of themselves without one."""
-    key = utterance.speaker or utterance.id
-    return hashlib.sha256(key.encode()).digest()[0] % 2 == 0
 
 
 def results(judged: list[Judged]) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:

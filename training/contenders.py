@@ -78,6 +78,16 @@ class Contender:
         """What is decoded, whichever hypothesis is then chosen."""
         return replace(self, name="", oracle=False)
 
+    @property
+    def token_by_token(self) -> bool:
+        """Whether each step is chosen by itself, so that it can be judged by itself."""
+        return self.method in ("greedy", "corrected", "knn") and self.options.plain
+
+    @property
+    def plain_greedy(self) -> bool:
+        """Whether it is greedy with nothing changed about how it chooses."""
+        return self.method == "greedy" and self.options.plain and self.second is None
+
 
 def contender(name: str, audio_context: AudioContext) -> Contender:
     """Read a name; ``audio_context`` is for those that name none.

@@ -1,7 +1,7 @@
 """Rows of a dataclass as a CSV file: the same columns in every line, whatever a row holds."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -12,19 +12,21 @@ from beamless.inference.errors import BeamlessError
 T = TypeVar("T")
 
 
-def write_csv(path: Path, kind: type, rows: Iterable[Any]) -> None:
+def write_csv(path: Path, kind: type, rows: Iterable[Any], without: Collection[str] = ()) -> None:
     """Write a file, whole or not at all.
 
     Args:
         path: where.
         kind: the dataclass, whose fields are the columns.
         rows: of that kind.
+        without: fields that are no columns.
     """
+    columns = [field.name for field in fields(kind) if field.name not in without]
     with (
         replaced_atomically(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
-        writer = csv.DictWriter(file, [field.name for field in fields(kind)])
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
 

@@ -1,34 +1,32 @@
 """``beamless evaluate``: every method on the same utterances, in one run, on one device."""
 
 import json
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from beamless.data_gen.corpora import Utterance, named, read_corpus
+from beamless.data_gen.corpora import named, read_corpus
 from beamless.data_gen.subset import spread
-from beamless.data_gen.targets import errors_of
 from beamless.inference.atomic import is_taken, write_text_atomically
-from beamless.inference.audio import SAMPLE_RATE, WINDOW_SECONDS, load_audio
-from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
-from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.lock import locked
-from beamless.inference.methods import Method
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
-from beamless.inference.timing import timed
-from beamless.inference.window_encoder import WindowEncoder
 from beamless.models.bundle import open_bundle
 from beamless.models.parity_record import called, read_parity, require_parity
 from beamless.models.precision import Profile
-from beamless.training.contenders import Contender, contender, decode, open_contenders
-from beamless.training.kept_windows import KeptWindows
+from beamless.training.contenders import contender, open_contenders
+from beamless.training.decoded_rows import decode_all
 from beamless.training.report import Row, Run, print_report, reports
 from beamless.training.report_files import write_report
+
+BASELINES = ("greedy", "greedy+eos0.3", "greedy+repeat1.15")
+BEAMS = ("beam2", "beam5", "beam5-oracle")
+CORRECTED = (*BASELINES, "corrected", "greedy-lookahead", "lookahead", *BEAMS)
+UNCORRECTED = (*BASELINES, "lookahead", *BEAMS)
+"""What is compared where nothing is named: with a corrector, and without one."""
 
 
 def evaluate(
@@ -49,8 +47,9 @@ def evaluate(
     Args:
         bundle: a bundle's folder, or a model's name.
         corpora: corpus folders; their results are pooled, and shown one by one too.
-        methods: as transcribe knows them; greedy, corrected (where the bundle has a corrector),
-            lookahead and beam5 by default. beam5-oracle takes the best of the beam's list;
+        methods: as transcribe knows them; by default greedy, with an end boost and with a
+            repetition penalty; corrected (where the bundle has a corrector), look-ahead without it
+            and on it; beam2, beam5 and beam5-oracle, which takes the best of the beam's list.
             +eos0.3 or +repeat1.15 behind a name boosts the end token or penalises repetition;
             lookahead+margin0.4+depth6+budget32 looks at other places, and as far as it says;
             greedy+second1.5 takes the second-best token where the entropy is above 1.5 nats, and
@@ -95,8 +94,7 @@ def evaluate_bundle(
     evaluations of the same model; times then say nothing about it.
     """
     passed = _passed_gate(opened)
-    ours = ["corrected", "lookahead"] if opened.has_corrector else ["lookahead"]
-    names = methods or ["greedy", *ours, "beam5"]
+    names = methods or (CORRECTED if opened.has_corrector else UNCORRECTED)
     names = ["beam5" if name == "beam" else name for name in names]
     contenders = [contender(name, audio_context) for name in names]
     if not opened.corrects(language):
@@ -136,73 +134,6 @@ def evaluate_bundle(
         if out and kept:
             write_report(rows, run, found, out)
             kept.unlink()
-
-
-def decode_all(
-    bundle: Bundle,
-    contenders: Sequence[Contender],
-    methods: Mapping[Contender, Method],
-    language: str,
-    work: Sequence[tuple[str, Utterance]],
-    windows: Path | None = None,
-) -> Iterator[list[Row]]:
-    """Yield one row a method for each (corpus, utterance); none where it is longer than 30 s.
-
-    A method's seconds are those of the encoder, which those of the same audio context share, and
-    its own decoding. Methods take turns in an order drawn anew for each utterance, the same in each
-    run: of two that read the same weights, the first pays for bringing them into the processor's
-    cache.
-    """
-    prompt = bundle.tokenizer.prompt(language)
-    encoder = KeptWindows(bundle, windows) if windows else WindowEncoder(bundle)
-    contexts = {one.audio_context for one in contenders}
-    encoder.prepare(contexts)
-    for corpus, utterance in work:
-        samples = load_audio(utterance.audio)
-        if len(samples) > WINDOW_SECONDS * SAMPLE_RATE:
-            console().print(f"left out {utterance.id}: longer than 30 s")
-            yield []
-            continue
-        budget = budget_for(samples, language, None)
-        encoded = {context: timed(encoder, samples, context) for context in contexts}
-        turns = list(dict.fromkeys(one.decoding for one in contenders))
-        random.Random(utterance.id).shuffle(turns)
-        lists: dict[Contender, tuple[list[Hypothesis], float]] = {}
-        for one in turns:
-            cross_kv, _ = encoded[one.audio_context]
-            lists[one] = timed(decode, one, methods[one], cross_kv, prompt, budget)
-        rows = []
-        for one in contenders:
-            _, encoding = encoded[one.audio_context]
-            found, decoding = lists[one.decoding]
-            found = found if one.oracle else found[:1]
-            tokenizer = bundle.tokenizer
-            counted = [errors_of(h.tokens, utterance.text, tokenizer, language) for h in found]
-            best = min(range(len(found)), key=lambda rank: counted[rank].total)
-            hypothesis, errors = found[best], counted[best]
-            rows.append(
-                Row(
-                    corpus=corpus,
-                    id=utterance.id,
-                    speaker=utterance.speaker,
-                    duration=len(samples) / SAMPLE_RATE,
-                    method=one.name,
-                    reference=utterance.text,
-                    hypothesis=tokenizer.decode(hypothesis.tokens).strip(),
-                    substitutions=errors.substitutions,
-                    insertions=errors.insertions,
-                    deletions=errors.deletions,
-                    words=errors.words,
-                    steps=hypothesis.steps,
-                    encoder_seconds=encoding,
-                    decoder_seconds=decoding,
-                    finish_reason=hypothesis.finish_reason,
-                    avg_logprob=hypothesis.avg_logprob,
-                    no_speech_prob=hypothesis.no_speech_prob,
-                    tokens=len(hypothesis.logprobs),
-                )
-            )
-        yield rows
 
 
 def _passed_gate(bundle: Bundle) -> bool:

@@ -1,12 +1,15 @@
 """An evaluation's numbers: from one row an utterance and method to a table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.table import Table
 
 from beamless.inference.progress import screen
+from beamless.training.calibration import quality
+from beamless.training.forced_steps import RANKS
 from beamless.training.metrics import GapClosed, bootstrap_gap_closed, unit
 
 COLUMNS = (
@@ -21,6 +24,14 @@ COLUMNS = (
     "cut by budget",
     "to capacity",
     "gap closed",
+)
+STEP_COLUMNS = (
+    "steps mended",
+    "steps harmed",
+    "calibration error, raw",
+    "calibrated",
+    "wrong words found",
+    "of words so called",
 )
 
 
@@ -49,6 +60,9 @@ class Row:
     """One utterance, decoded by one method; a line of ``utterances.csv``.
 
     ``tokens`` are those of the hypothesis, its end token among them; look-ahead takes more steps.
+    ``missed_steps`` and what follows are as ``forced_steps.StepCounts`` has them. ``judged`` holds
+    of each word its raw probability, its confidence (the same where none was fitted), and 1 where
+    it is right; it is no column of the file.
     """
 
     corpus: str
@@ -69,6 +83,14 @@ class Row:
     avg_logprob: float
     no_speech_prob: float
     tokens: int = 0
+    missed_steps: int = 0
+    mended_steps: int = 0
+    right_steps: int = 0
+    harmed_steps: int = 0
+    within_2: int = 0
+    within_4: int = 0
+    within_8: int = 0
+    judged: list[list[float]] = field(default_factory=list)
 
     @property
     def errors(self) -> int:
@@ -96,6 +118,49 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
         "ms_per_token": 1000 * decoder / max(1, tokens),
         "capacity_hits": sum(row.finish_reason == "length" for row in rows),
         "budget_hits": sum(row.finish_reason == "budget" for row in rows),
+        "target_steps": _target_steps(rows),
+        "confidence": _confidence(rows),
+    }
+
+
+def _target_steps(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Return the rates at which steps along the target are mended and harmed.
+
+    None of a method that does not choose token by token, or where there was no target.
+    """
+    missed, right = (sum(getattr(row, f"{n}_steps") for row in rows) for n in ("missed", "right"))
+    if not missed + right:
+        return None
+    mended, harmed = (sum(getattr(row, f"{n}_steps") for row in rows) for n in ("mended", "harmed"))
+    return {
+        "missed": missed,
+        "mended": mended,
+        "fix_rate": mended / max(1, missed),
+        "right": right,
+        "harmed": harmed,
+        "harm_rate": harmed / max(1, right),
+        "coverage": {
+            k: sum(getattr(row, f"within_{k}") for row in rows) / max(1, missed) for k in RANKS
+        },
+    }
+
+
+def _confidence(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Judge the words' probabilities, raw and calibrated; None where no word could be judged."""
+    words = np.array([word for row in rows for word in row.judged]).reshape(-1, 3)
+    if not len(words):
+        return None
+    right = words[:, 2] == 1
+    raw, fitted = (quality(words[:, at], right).as_dict() for at in (0, 1))
+    for judged in (raw, fitted):
+        if right.all() or not right.any():
+            judged["ranking"] = None  # there is nothing to tell apart
+    calibrated = None if np.array_equal(words[:, 0], words[:, 1]) else fitted
+    return {
+        "words": len(words),
+        "wrong": float((~right).mean()),
+        "raw": raw,
+        "calibrated": calibrated,
     }
 
 
@@ -185,6 +250,8 @@ def print_report(found: Reports) -> None:
         output.print(_table(content, name))
     if len(found.by_corpus) > 1:
         output.print(_table(found.whole, "all"))
+    output.print(_step_table(found.whole))
+    output.print(step_note(found.whole), soft_wrap=True)
 
 
 def parts_of(rows: Sequence[Row], run: Run) -> dict[str, list[Row]]:
@@ -207,6 +274,48 @@ def cells(figures: Mapping[str, Any]) -> list[str]:
         str(figures["capacity_hits"]),
         _gap(figures.get("gap_closed")),
     ]
+
+
+def step_cells(figures: Mapping[str, Any]) -> list[str]:
+    """Return one method's line of the second table, as ``STEP_COLUMNS`` has it."""
+    steps, words = figures["target_steps"], figures["confidence"]
+    mended = f"{steps['mended']} of {steps['missed']} ({steps['fix_rate']:.0%})" if steps else ""
+    harmed = f"{steps['harmed']} of {steps['right']} ({steps['harm_rate']:.2%})" if steps else ""
+    if words is None:
+        return [mended, harmed, "", "", "", ""]
+    raw, fitted = words["raw"], words["calibrated"]
+    best = fitted or raw
+    return [
+        mended,
+        harmed,
+        f"{raw['calibration_error']:.3f}",
+        f"{fitted['calibration_error']:.3f}" if fitted else "",
+        f"{best['recall_at_half']:.0%}",
+        f"{best['precision_at_half']:.0%}",
+    ]
+
+
+def step_note(content: Mapping[str, Any]) -> str:
+    """Say what the second table counts, and what greedy's likeliest tokens cover."""
+    said = (
+        "Steps along the best text of the beam's list: those where greedy misses its next token, "
+        "and those where it does not. A word is called wrong where its confidence is below one half"
+    )
+    counts = [f["target_steps"] for f in content["methods"].values() if f["target_steps"]]
+    if not counts:
+        return f"{said}."
+    covered = ", ".join(f"{counts[0]['coverage'][k]:.0%} of them in {k}" for k in RANKS)
+    return f"{said}. Greedy's likeliest tokens hold the one it misses: {covered}."
+
+
+def _step_table(content: Mapping[str, Any]) -> Table:
+    table = Table(title="steps and confidence", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for column in STEP_COLUMNS:
+        table.add_column(column, justify="right")
+    for method, figures in content["methods"].items():
+        table.add_row(method, *step_cells(figures))
+    return table
 
 
 def _table(content: dict[str, Any], name: str) -> Table:

@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from beamless.training.report import COLUMNS, Reports, Row, Run, cells, counted
+from beamless.training.report import (
+    COLUMNS,
+    STEP_COLUMNS,
+    Reports,
+    Row,
+    Run,
+    cells,
+    counted,
+    step_cells,
+    step_note,
+)
 
 EXAMPLES = 5
 
@@ -15,6 +25,7 @@ def markdown(rows: Sequence[Row], run: Run, found: Reports) -> str:
         lines += [f"## {name}", "", *_table(content), ""]
     if len(found.by_corpus) > 1:
         lines += ["## All", "", *_table(found.whole), ""]
+    lines += ["## Steps and confidence", "", *_step_table(found.whole), ""]
     for method in run.methods[1:]:
         lines += _examples(rows, run.methods[0], method)
     return "\n".join(lines)
@@ -28,6 +39,15 @@ def _table(content: Mapping[str, Any]) -> Iterator[str]:
     yield "| --- |" + " ---: |" * len(COLUMNS)
     for method, figures in content["methods"].items():
         yield f"| {method} | " + " | ".join(cells(figures)) + " |"
+
+
+def _step_table(content: Mapping[str, Any]) -> Iterator[str]:
+    yield step_note(content)
+    yield ""
+    yield "| method | " + " | ".join(STEP_COLUMNS) + " |"
+    yield "| --- |" + " ---: |" * len(STEP_COLUMNS)
+    for method, figures in content["methods"].items():
+        yield f"| {method} | " + " | ".join(step_cells(figures)) + " |"
 
 
 def _examples(rows: Sequence[Row], first: str, method: str) -> list[str]:

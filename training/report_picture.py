@@ -1,4 +1,4 @@
-"""An evaluation as a picture: what each method costs, what it gains, and where in a sentence."""
+"""An evaluation as a picture: what each method costs and gains, where, and how sure it is."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 FIFTHS = 5
 LEAST_SHARE, MOST_SHARE = -150.0, 350.0  # %, where a bar without a bound ends
 MARKERS = "osD^vP*X<>"
+LEAST = 10  # words in a bin that is drawn
 
 
 def draw_report(rows: Sequence[Row], run: Run, found: Reports, path: Path) -> None:
-    """Write a PNG of three pictures, readable in grey."""
+    """Write a PNG of four pictures, readable in grey."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    _errors_against_steps(left, found.whole["methods"])
-    _gaps(middle, found.by_corpus)
-    _places(right, rows, run)
+    figure = Figure(figsize=(12, 9), layout="constrained")
+    (costs, gains), (places, sureness) = figure.subplots(2, 2)
+    _errors_against_steps(costs, found.whole["methods"])
+    _gaps(gains, found.by_corpus)
+    _places(places, rows, run)
+    _reliability(sureness, found.whole["methods"])
     utterances = len({(row.corpus, row.id) for row in rows})
     title = f"{run.model} on {run.device}, {', '.join(run.corpora)}: {utterances} utterances"
     figure.suptitle(title, fontsize=9)
@@ -69,6 +71,30 @@ def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
     axes.set_xlim(-0.5, len(parts))
     if found:
         axes.legend(fontsize=7)
+
+
+def _reliability(axes: "Axes", methods: Mapping[str, Any]) -> None:
+    """Draw the share of right words against their confidence, calibrated where that was fitted.
+
+    Methods with something changed about them are left to the tables.
+    """
+    axes.plot([0, 1], [0, 1], color="0.8", linewidth=1)
+    for number, (name, figures) in enumerate(methods.items()):
+        words = figures["confidence"]
+        if words is None or "+" in name or name.endswith("-oracle"):
+            continue
+        judged = words["calibrated"] or words["raw"]
+        points = [(b["confidence"], b["right"]) for b in judged["bins"] if b["count"] >= LEAST]
+        label = f"{name}: {judged['calibration_error']:.3f}"
+        grey = str(0.15 * (number % 5))
+        marker = MARKERS[number % len(MARKERS)]
+        if points:
+            axes.plot(*zip(*points, strict=True), marker=marker, color=grey, label=label)
+    axes.set(xlabel="confidence of a word, mean of a bin", xlim=(0, 1), ylim=(0, 1))
+    axes.set(ylabel="share of words that are right")
+    axes.grid(color="0.9")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7, title="expected calibration error", title_fontsize=7)
 
 
 def _places(axes: "Axes", rows: Sequence[Row], run: Run) -> None:

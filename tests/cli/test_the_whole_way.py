@@ -19,6 +19,7 @@ from beamless.data_gen.engines import make_shards
 from beamless.data_gen.shards import Job, Shard
 from beamless.data_gen.subset import spread
 from beamless.data_gen.traces import open_traces, read_recipe
+from beamless.training.evaluate import CORRECTED
 
 LINES = [
     "The quick brown fox jumps over the lazy dog.",
@@ -154,18 +155,29 @@ def test_the_report_has_the_promised_fields(way):
     assert report["model"] == "tiny.en"
     assert report["utterances"] == 3
     assert set(report) >= {"bundle_hash", "corpus", "device", "hours", "gap_closed"}
-    assert list(report["methods"]) == ["greedy", "corrected", "lookahead", "beam5"]
+    assert tuple(report["methods"]) == CORRECTED
     for figures in report["methods"].values():
         assert 0 <= figures["wer"] < 1
         counts = {"substitutions", "insertions", "deletions", "steps", "capacity_hits"}
         assert set(figures) >= counts | {"seconds"}
         assert figures["steps"] > figures["tokens"] > 3 * 5
+        assert figures["confidence"]["words"] > 3 * 3
+
+
+def test_the_report_counts_steps_of_methods_that_choose_token_by_token(way):
+    methods = json.loads((way / "report/report.json").read_text(encoding="utf-8"))["methods"]
+    counted = {name for name, figures in methods.items() if figures["target_steps"]}
+    assert counted == {"greedy", "corrected"}
+    plain, corrected = (methods[name]["target_steps"] for name in ("greedy", "corrected"))
+    assert (plain["mended"], plain["harmed"]) == (0, 0)
+    assert (plain["missed"], plain["right"]) == (corrected["missed"], corrected["right"])
+    assert plain["missed"] + plain["right"] >= methods["beam5-oracle"]["tokens"] > 0
 
 
 def test_every_row_of_the_csv_has_the_same_columns(way):
     with (way / "report/utterances.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 3 * 4
+    assert len(rows) == 3 * len(CORRECTED)
     assert all(None not in row and None not in row.values() for row in rows)
 
 

@@ -17,7 +17,7 @@ from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcribe import Transcriber
 from beamless.models.bundle import write_bundle
-from beamless.training.calibrate import Judged, calibrate, keep
+from beamless.training.calibrate import calibrate, keep
 from beamless.training.calibration import (
     Sample,
     calibrated,
@@ -27,6 +27,7 @@ from beamless.training.calibration import (
     ranking,
     reliability,
 )
+from beamless.training.judged_words import Judged
 from beamless.training.right_words import right_words
 
 

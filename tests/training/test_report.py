@@ -9,7 +9,16 @@ import pytest
 from beamless.inference.errors import BeamlessError
 from beamless.training.contenders import contender
 from beamless.training.evaluate import _open_out, _rows_of
-from beamless.training.report import COLUMNS, Row, Run, cells, report, reports
+from beamless.training.report import (
+    COLUMNS,
+    STEP_COLUMNS,
+    Row,
+    Run,
+    cells,
+    report,
+    reports,
+    step_cells,
+)
 from beamless.training.report_files import write_report
 from beamless.training.report_page import markdown
 from beamless.training.report_picture import errors_by_place
@@ -168,9 +177,63 @@ def test_files_hold_every_row_under_fixed_columns(tmp_path):
     with (tmp_path / "utterances.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
     assert len(read) == 30
-    assert list(read[0]) == list(vars(ROW))
+    assert list(read[0]) == [name for name in vars(ROW) if name != "judged"]
     content = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert content["utterances"] == 10
+
+
+COUNTS = {"missed_steps": 4, "right_steps": 16, "mended_steps": 3, "harmed_steps": 1}
+COUNTS |= {"within_2": 2, "within_4": 3, "within_8": 4}
+
+
+def test_steps_are_pooled_into_rates_of_mending_and_harming():
+    stepped = [replace(ROW, id=str(n), **COUNTS) for n in range(3)]
+    found = report(stepped, replace(RUN, methods=("greedy",)))["methods"]["greedy"]["target_steps"]
+    assert (found["missed"], found["right"]) == (12, 48)
+    assert (found["fix_rate"], found["harm_rate"]) == (3 / 4, 1 / 16)
+    assert found["coverage"] == {2: 0.5, 4: 0.75, 8: 1.0}
+
+
+def test_a_method_without_counted_steps_has_no_rates():
+    content = report(rows(), RUN)
+    assert content["methods"]["beam5"]["target_steps"] is None
+    assert step_cells(content["methods"]["beam5"]) == [""] * 6
+
+
+def test_confidence_is_judged_raw_and_calibrated():
+    sure, right = [0.95, 0.55, 0.0], [0.95, 0.55, 1.0]
+    judged = replace(ROW, judged=[sure, right])
+    found = report([judged], replace(RUN, methods=("greedy",)))["methods"]["greedy"]["confidence"]
+    assert found["words"] == 2
+    assert found["wrong"] == 0.5
+    assert found["raw"]["calibration_error"] == pytest.approx(0.45)
+    assert found["calibrated"]["calibration_error"] == pytest.approx(0.05)
+
+
+def test_confidence_that_nobody_calibrated_is_told_as_raw_alone():
+    judged = replace(ROW, judged=[[0.9, 0.9, 1.0], [0.4, 0.4, 0.0]])
+    figures = report([judged], replace(RUN, methods=("greedy",)))["methods"]["greedy"]
+    assert figures["confidence"]["calibrated"] is None
+    line = dict(zip(STEP_COLUMNS, step_cells(figures), strict=True))
+    assert line["calibrated"] == ""
+    assert (line["wrong words found"], line["of words so called"]) == ("100%", "100%")
+
+
+def test_words_that_are_all_right_leave_no_ranking_and_valid_json(tmp_path):
+    run = replace(RUN, methods=("greedy",))
+    judged = [replace(ROW, judged=[[0.9, 0.9, 1.0]])]
+    write_report(judged, run, reports(judged, run), tmp_path)
+    text = (tmp_path / "report.json").read_text(encoding="utf-8")
+    assert "NaN" not in text
+    assert json.loads(text)["methods"]["greedy"]["confidence"]["raw"]["ranking"] is None
+
+
+def test_a_page_tells_what_greedys_likeliest_tokens_cover():
+    stepped = [replace(ROW, **COUNTS)]
+    run = replace(RUN, methods=("greedy",))
+    page = markdown(stepped, run, reports(stepped, run))
+    assert "50% of them in 2, 75% of them in 4, 100% of them in 8" in page
+    assert "| greedy | 3 of 4 (75%) | 1 of 16 (6.25%) |" in page
 
 
 def test_two_corpora_are_reported_together_and_each(tmp_path):

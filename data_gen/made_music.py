@@ -63,8 +63,8 @@ def music(count: int, rng: np.random.Generator) -> np.ndarray:
             pitch = root + pitch_of(degree + step, scale)
             add(piece, note(pitch, BEATS * beat, TIMBRES[chords]), start, 0.25)
         bass = root - 12 + pitch_of(degree, scale)
-        for at in (0, 2):
-            add(piece, note(bass, 2 * beat, TIMBRES["plucked"]), start + at * beat, 0.5)
+        for half in range(2):
+            add(piece, note(bass, 2 * beat, TIMBRES["plucked"]), start + half * 2 * beat, 0.5)
         at = 0.0
         for length in RHYTHMS[int(rng.integers(len(RHYTHMS)))]:
             place = walked(place, degree, at, rng)
@@ -72,8 +72,8 @@ def music(count: int, rng: np.random.Generator) -> np.ndarray:
             add(piece, note(pitch, length * beat, TIMBRES[lead]), start + at * beat, 0.45)
             at += length
         if drums:
-            for half in range(2 * BEATS):
-                add(piece, drum(half, rng), start + half * beat / 2, 0.5)
+            for number in range(2 * BEATS):
+                add(piece, drum(number, rng), start + number * beat / 2, 0.5)
     return piece / np.abs(piece).max()
 
 

@@ -46,7 +46,7 @@ class Manifest:
         corrector: the corrector's name, family, hash and provenance, or None.
         files: SHA-256 of every other file.
         confidence: how raw probabilities are calibrated, and on what; None until
-            ``beamless calibrate`` has been run.
+            ``beamless calibrate`` has been run, but for correctors that come with Beamless.
         builder: what names the code that built its graphs.
     """
 
@@ -100,6 +100,15 @@ class Bundle:
         """How its raw probabilities are calibrated; None where they are not."""
         stored = self.manifest.confidence
         return None if stored is None else Confidence.of(stored)
+
+    def confidence_in(self, language: str) -> Confidence | None:
+        """Return how raw probabilities are calibrated in a language; None where they are not.
+
+        Numbers that were fitted on one language say nothing about another.
+        """
+        stored = self.manifest.confidence
+        known = stored is not None and stored.get("language", language) == language
+        return self.confidence if known else None
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -265,7 +265,7 @@ class LongForm:
         if options.word_times and options.vad and can_detect_speech():
             speech = speech_in(window.samples)
         place = Place(start, end, speech)
-        about = (self._tokenizer, self.language, self._decoder.confidence)
+        about = (self._tokenizer, self.language, self._decoder.confidence_in(self.language))
         found = segments_of(decoded.best, slices, place, *about)
         first, stop = window.answers_for
         if window.own:

@@ -44,7 +44,7 @@ class WindowDecoder:
     """A bundle's encoder and one of its methods."""
 
     def __init__(self, bundle: Bundle, method: str) -> None:
-        self.tokenizer, self.confidence = bundle.tokenizer, bundle.confidence
+        self.tokenizer, self.confidence_in = bundle.tokenizer, bundle.confidence_in
         self._bundle, self._encoder = bundle, WindowEncoder(bundle)
         with ThreadPoolExecutor(1, "encoder") as beside:
             ready = beside.submit(self._encoder.prepare_first)

@@ -32,7 +32,7 @@ from beamless.models.fuse import corrected_graph, special_of
 from beamless.models.graphs import decoder_graph, encoder_graph
 from beamless.models.int8 import round_matrices
 from beamless.models.precision import EXACT, PROFILES, Profile
-from beamless.models.pretrained import pretrained
+from beamless.models.pretrained import pretrained, pretrained_confidence
 from beamless.models.projection import round_projection
 from beamless.models.whisper import Checkpoint, load_checkpoint
 
@@ -160,6 +160,7 @@ def _manifest(
         alignment_heads=checkpoint.alignment_heads,
         corrector=_about(corrector) if corrector else None,
         files=files,
+        confidence=pretrained_confidence(corrector),
         builder=builder(),
     )
 
@@ -189,7 +190,8 @@ def with_corrector(bundle: Bundle, checkpoint: Checkpoint, corrector: Corrector)
         round_matrices(graph, checkpoint, corrector)
     else:
         round_projection(graph)
-    manifest = replace(bundle.manifest, corrector=_about(corrector))
+    confidence = pretrained_confidence(corrector)
+    manifest = replace(bundle.manifest, corrector=_about(corrector), confidence=confidence)
     return bundle.with_graph("corrected", graph, manifest)
 
 
@@ -264,7 +266,8 @@ def _is_kept(name: str, kept: Path) -> bool:
         return False
     ours = pretrained(manifest.model["hash"])
     theirs = manifest.corrector["hash"] if manifest.corrector else None
-    return theirs == (ours.hash if ours else None)
+    calibrated = manifest.confidence is not None or pretrained_confidence(ours) is None
+    return theirs == (ours.hash if ours else None) and calibrated
 
 
 @cache

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from beamless.inference.whole import file_hash
-from beamless.models.bundle import open_bundle
-from beamless.models.pretrained import FOLDER, pretrained
+from beamless.models.bundle import open_bundle, with_corrector
+from beamless.models.corrector import untrained
+from beamless.models.pretrained import FOLDER, pretrained, pretrained_confidence
 
 SHIPPED = sorted(path.name for path in FOLDER.iterdir())
 
@@ -35,6 +36,40 @@ def test_a_kept_bundle_whose_manifest_was_spoilt_is_built_again(tiny):
     bundle = open_bundle("tiny.en")
     (bundle.folder / "bundle.json").write_text('{"format_version": 3}', encoding="utf-8")
     assert open_bundle("tiny.en").manifest.sizes == bundle.manifest.sizes
+
+
+def test_a_models_own_confidence_is_calibrated_with_no_run_of_calibrate(tiny):
+    bundle = open_bundle("tiny.en")
+    assert bundle.manifest.confidence == pretrained_confidence(pretrained(tiny.hash))
+    assert bundle.confidence_in("en").of_word(0.99, -0.1) > 0.9
+    assert bundle.confidence_in("en").of_word(0.3, -1.0) < 0.3
+
+
+def test_numbers_fitted_on_one_language_say_nothing_about_another(tiny):
+    assert open_bundle("tiny.en").confidence_in("sv") is None
+
+
+def test_another_corrector_does_not_inherit_a_fitted_confidence(tiny):
+    bundle = open_bundle("tiny.en")
+    other = untrained(pretrained(tiny.hash).config, seed=1)
+    assert pretrained_confidence(other) is None
+    assert with_corrector(bundle, tiny, other).confidence is None
+
+
+def test_a_kept_bundle_that_was_built_before_its_confidence_was_known_is_built_again():
+    bundle = open_bundle("tiny.en")
+    file = bundle.folder / "bundle.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    del content["confidence"]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert open_bundle("tiny.en").confidence is not None
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_has_a_confidence_that_says_what_it_was_fitted_on(name):
+    content = json.loads((FOLDER / name / "confidence.json").read_text(encoding="utf-8"))
+    assert content["language"] == "en"
+    assert all("dev" in corpus for corpus in content["corpora"])
 
 
 @pytest.mark.parametrize("name", SHIPPED)

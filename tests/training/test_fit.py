@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import lightning
 import numpy as np
 import pytest
 import torch
@@ -20,8 +21,9 @@ from beamless.data_gen.traces import (
 from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import config_of, load_corrector, shapes_of
 from beamless.training import steps
-from beamless.training.fit import train
+from beamless.training.fit import _fit, train
 from beamless.training.fitting import Fitting
+from beamless.training.module import CorrectorModule
 from beamless.training.networks import ShiftNetwork
 from beamless.training.steps import Shuffled, StepsDataset
 
@@ -87,6 +89,30 @@ def test_a_value_that_is_refused_leaves_no_folder_in_the_way_of_the_right_one(
     assert not out.exists()
     train([traces], out, **options)
     assert load_corrector(out)
+
+
+class Decoded(lightning.Callback):
+    """What judges each epoch: given word error rates, and the weights that it saw."""
+
+    def __init__(self, rates):
+        self.rates, self.seen = rates, []
+
+    def on_train_epoch_end(self, trainer, module):
+        module.log("dev_wer", self.rates[trainer.current_epoch])
+        self.seen.append(module.network.down.weight.detach().clone())
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.1, 0.2), (0.1, 0.2, 0.3), (0.3, 0.2, 0.1)])
+def test_the_epoch_that_decodes_dev_best_is_kept_whatever_the_loss(tiny, traces, tmp_path, rates):
+    config = config_of("shift", tiny.hash, tiny.sizes.width, tiny.sizes.vocabulary, units=4)
+    settings = {"learning_rate": 1e-3, "weight_decay": 0.0, "dropout": 0.0, "kl_weight": 0.0}
+    module, judge = CorrectorModule(tiny, config, seed=0, **settings), Decoded(rates)
+    loader = StepsDataset(read_steps(traces, ["best"]), history=1).loader(5, shuffle=True, seed=0)
+    kept = _fit(module, loader, None, judge, tmp_path, 3, 1)
+    best = rates.index(min(rates))
+    assert kept == pytest.approx(0.1)
+    same = [torch.equal(module.network.down.weight, weights) for weights in judge.seen]
+    assert same == [epoch == best for epoch in range(3)]
 
 
 def test_a_training_that_went_astray_is_no_corrector(traces, tmp_path):

@@ -74,14 +74,16 @@ def load_command(name: str) -> Callable[..., Any]:
 def build_parser(function: Callable[..., Any], prog: str) -> ArgumentParser:
     """Make a command's parser from its signature; required parameters are positional.
 
-    A parameter typed ``list[...]`` takes several values, as in ``--targets beam best``; one
-    typed ``bool`` is a switch; each field of one typed as a dataclass is an option.
+    One that is required and by keyword only is an option that must be given. A parameter typed
+    ``list[...]`` takes several values, as in ``--targets beam best``; one typed ``bool`` is a
+    switch; each field of one typed as a dataclass is an option.
     """
     documentation = docstring_parser.parse(inspect.getdoc(function) or "")
     texts = {param.arg_name: param.description for param in documentation.params}
     hints = get_type_hints(function)
     parameters = inspect.signature(function).parameters
-    own = [n for n in parameters if item_type(hints[n]) is not None or hints[n] is bool]
+    must = required_options(function)
+    own = [n for n in parameters if item_type(hints[n]) or hints[n] is bool or n in must]
     grouped = [n for n in parameters if is_dataclass(hints[n])]
     parser = ArgumentParser(
         prog=prog,
@@ -186,7 +188,8 @@ def check_config(function: Callable[..., Any], parser: ArgumentParser, given: li
                     f"'{name}: [{content[name]}]'"
                 )
         alone = [word for word in words if word not in (config, place)]
-        if (twice := sorted(names & required(function))) and is_whole(parser, alone):
+        positional = required(function) - required_options(function)
+        if (twice := sorted(names & positional)) and is_whole(parser, alone):
             raise BeamlessError(
                 f"{twice[0]} stands in the file given as --config and on the command line; give "
                 "it in one place"
@@ -203,6 +206,13 @@ def required(function: Callable[..., Any]) -> set[str]:
     """Return the names of a command's parameters that have no default."""
     parameters = inspect.signature(function).parameters
     return {name for name, each in parameters.items() if each.default is inspect.Parameter.empty}
+
+
+def required_options(function: Callable[..., Any]) -> set[str]:
+    """Return the names of those that are options all the same, since they are by keyword only."""
+    parameters = inspect.signature(function).parameters
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    return {name for name in required(function) if parameters[name].kind == by_name}
 
 
 def is_whole(parser: ArgumentParser, given: list[str]) -> bool:
@@ -228,7 +238,10 @@ def add_own(
     hint: Any,  # noqa: ANN401
     text: str | None,
 ) -> None:
-    """Add a parameter that takes several values, or is a switch."""
+    """Add a parameter that takes several values, is a switch, or is an option to be given."""
+    if item_type(hint) is None and hint is not bool:
+        parser.add_argument("--" + parameter.name, type=hint, required=True, help=text)
+        return
     if hint is bool:
         flag, default = "--" + parameter.name, parameter.default
         parser.add_argument(flag, action=ActionYesNo, default=default, help=text)
@@ -249,9 +262,18 @@ def with_underscores(argument: str) -> str:
     return "--" + name[2:].replace("-", "_") + equals + value
 
 
-def reason_of(error: ArgumentError, given: list[str]) -> str:
-    """Return what was wrong with an option, without the types of Python that the parser names."""
+def reason_of(error: ArgumentError, given: list[str], options: set[str]) -> str:
+    """Return what was wrong with an option, without the types of Python that the parser names.
+
+    Args:
+        error: the parser's.
+        given: the command line.
+        options: the names of options that must be given.
+    """
     reason = " ".join(str(error).split())
+    if reason.startswith("the following arguments are required: "):
+        told, _, names = reason.partition(": ")
+        return f"{told}: " + ", ".join(f"--{n}" if n in options else n for n in names.split(", "))
     if reason.startswith("Unexpected config"):
         return "the file given as --config holds no options, one a line such as 'epochs: 4'"
     if found := re.match(r"Value not boolean: (.*?)\.?$", reason):
@@ -275,7 +297,9 @@ def usage() -> str:
     return "\n".join(["usage: beamless COMMAND [options]", "", *lines, ""])
 
 
-def parsed(parser: ArgumentParser, command: str, given: list[str]) -> dict[str, Any]:
+def parsed(
+    function: Callable[..., Any], parser: ArgumentParser, command: str, given: list[str]
+) -> dict[str, Any]:
     """Read a command's options, those of a file given as ``--config`` among them.
 
     Raises:
@@ -284,7 +308,8 @@ def parsed(parser: ArgumentParser, command: str, given: list[str]) -> dict[str, 
     try:
         options = parser.parse_args([with_underscores(argument) for argument in given])
     except ArgumentError as error:
-        raise BeamlessError(f"{reason_of(error, given)}; see 'beamless {command} --help'") from None
+        reason = reason_of(error, given, required_options(function))
+        raise BeamlessError(f"{reason}; see 'beamless {command} --help'") from None
     except OverflowError:
         raise BeamlessError(f"a number is too large; options take at most {LARGEST:.0e}") from None
     except RecursionError:
@@ -318,7 +343,7 @@ def run(arguments: list[str]) -> int:
         function = load_command(command)
     parser = build_parser(function, f"beamless {command}")
     check_config(function, parser, rest)
-    values = parsed(parser, command, rest)
+    values = parsed(function, parser, command, rest)
     require_values(function, values)
     require_moderate(values)
     try:

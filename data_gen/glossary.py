@@ -4,7 +4,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from beamless.data_gen.grammar import load_grammar
 from beamless.data_gen.recipe_file import read_yaml
+from beamless.data_gen.subset import first
 from beamless.data_gen.text_lines import TextLine, read_text_lines
 from beamless.data_gen.word_errors import normalize_english
 from beamless.inference.errors import BeamlessError
@@ -12,6 +14,7 @@ from beamless.inference.errors import BeamlessError
 CARRIERS = Path(__file__).with_name("glossary.yaml")
 LONGEST_TERM = 60  # characters: a name or a term, not a sentence
 DIGITS = 4
+SPARE = 2  # times as many sentences are drawn as are wanted, since some hold a term
 
 
 def read_terms(path: Path) -> list[str]:
@@ -50,6 +53,19 @@ def sentences_around(
     judged = [(term, said) for term in terms for said in _drawn(aside, term, count // 3, draw)]
     learnt += [("", sentence) for sentence in own]
     return _lines("learn", learnt), _lines("judge", judged)
+
+
+def general_sentences(terms: Sequence[str], count: int, seed: int) -> list[TextLine]:
+    """Return everyday sentences in which none of the terms stands; fewer where most hold one.
+
+    Args:
+        terms: names and terms.
+        count: how many are wanted.
+        seed: of their choice.
+    """
+    drawn = load_grammar().sentences(count * SPARE, seed)
+    free = (row["text"] for row in drawn if not any(holds(row["text"], term) for term in terms))
+    return _lines("general", [("", text) for text in first(free, count)])
 
 
 def _drawn(carriers: Sequence[str], term: str, count: int, draw: random.Random) -> list[str]:

@@ -1,9 +1,10 @@
 """``beamless adapt``: a list of names and terms to a corrector that has heard them.
 
-Voices say sentences around the terms; the model's traces of these, with the text itself as the
-target, train the corrector further. What the terms gain is measured on sentences and, where there
-is more than one, on speakers that the training did not have; what the rest loses, on corpora given
-with ``--dev``.
+Voices say sentences around the terms, and general ones without them. The model's traces of the
+former, as they were said and in rooms and noise, with the text itself as the target, and of the
+latter, with the best of the beam's list, train the corrector further. What the terms gain is
+measured on sentences and, where there is more than one, on speakers that the training did not have,
+without rooms and noise; what the rest loses, on corpora given with ``--dev``.
 """
 
 import json
@@ -15,10 +16,13 @@ from typing import Any
 
 from rich.table import Table
 
+from beamless.data_gen import augment
+from beamless.data_gen.augment import load_recipe
+from beamless.data_gen.augmented_copy import augmented_copy
 from beamless.data_gen.casting import Cast, Role, cast_from_recipe
 from beamless.data_gen.collect import collect
 from beamless.data_gen.corpora import Utterance, named, read_corpus
-from beamless.data_gen.glossary import holds, read_terms, sentences_around
+from beamless.data_gen.glossary import general_sentences, holds, read_terms, sentences_around
 from beamless.data_gen.subset import spread
 from beamless.data_gen.synth import make_corpus
 from beamless.data_gen.targets import errors_of
@@ -29,7 +33,7 @@ from beamless.data_gen.word_errors import Errors
 from beamless.inference.atomic import begin, require_own, write_text_atomically
 from beamless.inference.audio import WINDOW_SECONDS
 from beamless.inference.bundle import Bundle
-from beamless.inference.counts import require_positive
+from beamless.inference.counts import require_between, require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT
@@ -44,10 +48,12 @@ from beamless.training.fitting import Fitting
 from beamless.training.one_window import decoded_windows
 from beamless.training.steps import read_training_steps
 
+ROOMS = Path(augment.__file__).with_name("adapt.yaml")
 SPEEDS = (0.85, 1.15)
 TARGETS: list[TargetKind] = ["reference", "best"]
 POLICIES: list[Policy] = ["teacher_forced", "on_policy"]
 REPORT = "adapt.json"
+MOST_GENERAL = 100_000  # sentences
 ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
 
 
@@ -61,16 +67,17 @@ class Recall:
 
 
 def adapt(
-    words: Path,
+    model: str,
     out: Path,
     *,
-    model: str = "tiny.en",
+    words: Path,
     sentences: Path | None = None,
     voices: Path | None = None,
     traces: list[Path] = [],  # noqa: B006
     dev: list[Path] = [],  # noqa: B006
     dev_limit: int | None = 50,
     per_word: int = 18,
+    general: int = 120,
     epochs: int = 4,
     learning_rate: float = 3e-4,
     seed: int = 0,
@@ -81,20 +88,23 @@ def adapt(
     that was stopped goes on where it was.
 
     Args:
-        words: a text file, a name or a term a line, written as they are to be read.
-        out: a folder for all that is made; the bundle is in it when it is done.
         model: the Whisper to adapt, past 'beamless check'.
+        out: a folder for all that is made; the bundle is in it when it is done.
+        words: a text file, a name or a term a line, written as they are to be read.
         sentences: a text file of the user's own sentences with them, to learn from too.
         voices: a YAML recipe of voices, as for synth; the Piper voice joe otherwise.
-        traces: general traces of the same model to mix in, so that nothing else is lost.
+        traces: general traces of the same model to mix in besides, so that nothing else is lost.
         dev: corpora to measure what else has changed.
         dev_limit: only so many utterances of each.
         per_word: sentences of each term to learn from.
+        general: sentences without the terms that the voices say, so that nothing else is lost; 0
+            for none.
         epochs: times through all traces.
         learning_rate: of AdamW, at the start.
         seed: of sentences, weights and order.
     """
     require_positive(per_word=per_word, dev_limit=dev_limit)
+    require_between(0, MOST_GENERAL, general=general)
     fitting = Fitting(epochs=epochs, learning_rate=learning_rate, seed=seed)
     require_own(out, "adapt")
     if (out / REPORT).exists():
@@ -102,6 +112,7 @@ def adapt(
     terms = read_terms(words)
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
     others = {name: _dev_set(folder, dev_limit) for name, folder in named(dev).items()}
+    rooms = load_recipe(ROOMS)
     before = open_bundle(model)
     if traces:
         _, traced_model, model_hash = read_training_steps(traces, TARGETS, POLICIES)
@@ -115,11 +126,17 @@ def adapt(
     origin = {"words": digest_of(words), "per_word": per_word, "seed": seed}
     make_corpus(learnt, out / "learnt", known, origin)
     make_corpus(judged, out / "judged", aside or known, origin)
-    collect(out / "learnt", out / "traces", targets=["reference"], model=model)
+    augmented_copy(out / "learnt", out / "again", rooms)
+    targets: dict[str, TargetKind] = {"learnt": "reference", "again": "reference"}
+    if unrelated := general_sentences(terms, general, seed) if general else []:
+        make_corpus(unrelated, out / "general", known, {**origin, "general": general})
+        targets["general"] = "best"
+    for name, target in targets.items():
+        collect(out / name, out / "traces" / name, targets=[target], model=model)
     start = _start(before, out)
     if not (out / "corrector" / "corrector.json").is_file():
         train(
-            [out / "traces", *traces],
+            [*(out / "traces" / name for name in targets), *traces],
             out / "corrector",
             model=model,
             targets=TARGETS,

@@ -44,6 +44,23 @@ def test_a_missing_argument_is_named():
     assert "corpus" in fails("collect")
 
 
+def test_an_option_that_must_be_given_is_named_as_one(tmp_path):
+    told = "the following arguments are required:"
+    asked = "see 'beamless adapt --help'"
+    assert fails("adapt", "tiny.en", tmp_path / "out") == f"{told} --words; {asked}"
+    assert fails("adapt") == f"{told} model, out, --words; {asked}"
+
+
+def test_an_option_that_must_be_given_may_stand_in_a_config_and_before_the_rest(tmp_path):
+    words, out = tmp_path / "nowhere.txt", tmp_path / "out"
+    (tmp_path / "options.yaml").write_text(f"words: '{words}'\n", encoding="utf-8")
+    told = f"there is no text file {words}"
+    assert fails("adapt", "tiny.en", out, "--config", tmp_path / "options.yaml") == told
+    assert fails("adapt", "--words", words, "tiny.en", out) == told
+    again = ("--config", tmp_path / "options.yaml", "--words", tmp_path / "other.txt")
+    assert fails("adapt", "tiny.en", out, *again) == f"there is no text file {again[-1]}"
+
+
 def test_a_stage_whose_extra_is_not_installed_names_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch", None)
     told = fails("train", tmp_path / "traces", tmp_path / "corrector")

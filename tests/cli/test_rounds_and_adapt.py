@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from beamless.data_gen.corpora import read_corpus
+from beamless.data_gen.glossary import holds
+from beamless.data_gen.traces import read_recipe
+
+WORDS = ["Reineke", "Isegrim", "Old Nobel"]
 SMALL = ("--epochs", 1, "--units", 16)
 LINES = ["Set a timer for twenty five minutes.", "We were all going direct to heaven."]
 
@@ -66,14 +71,58 @@ def test_what_is_done_is_not_done_again(made):
     assert [p for p in changed if p.parent != out / "corrector"] == []
 
 
-def test_a_glossary_becomes_a_bundle_and_a_report(corpus, tmp_path):
-    (tmp_path / "words.txt").write_text("Reineke\n", encoding="utf-8")
-    out = tmp_path / "adapted"
-    arguments = ("--per_word", 3, "--epochs", 1, "--dev", corpus)
-    done = beamless("adapt", tmp_path / "words.txt", out, *arguments)
+@pytest.fixture(scope="module")
+def adapted(corpus, tmp_path_factory) -> tuple[tuple[object, ...], Path]:
+    """The command that teaches three words, and its folder when it is done."""
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "words.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
+    small = ("--per_word", 3, "--general", 5, "--epochs", 1, "--dev", corpus)
+    command = ("adapt", "--words", folder / "words.txt", "tiny.en", folder / "adapted", *small)
+    done = beamless(*command)
     assert done.returncode == 0, done.stderr
     assert "one speaker only" in done.stderr
+    return command, folder / "adapted"
+
+
+def test_a_glossary_becomes_a_bundle_and_a_report(corpus, adapted):
+    _, out = adapted
     report = json.loads((out / "adapt.json").read_text(encoding="utf-8"))
-    assert report["terms"]["said"] == 1
+    assert report["terms"]["said"] == len(WORDS)
     assert set(report) == {"terms", "/".join(corpus.parts[-2:])}
     assert (out / "bundle" / "bundle.json").is_file()
+
+
+def test_sentences_are_learnt_in_rooms_too_and_judge_as_they_were_said(adapted):
+    _, out = adapted
+    learnt, again, judged = (read_corpus(out / part) for part in ("learnt", "again", "judged"))
+    assert [(u.id, u.text) for u in learnt] == [(u.id, u.text) for u in again]
+    assert any(u.augment for u in again)
+    assert not any(u.augment for u in [*learnt, *judged])
+    assert not {u.text for u in judged} & {u.text for u in learnt}
+    assert learnt_from(out) == ["learnt", "again", "general"]
+    assert read_recipe(out / "traces" / "again").model == "tiny.en"
+
+
+def test_general_sentences_hold_no_word_and_are_steered_to_what_a_beam_finds(adapted):
+    _, out = adapted
+    general = read_corpus(out / "general")
+    assert len(general) == 5
+    assert not [u for u in general for word in WORDS if holds(u.text, word)]
+    assert [folder.name for folder in (out / "traces/general/teacher_forced").iterdir()] == ["best"]
+
+
+def test_an_adaptation_that_was_stopped_makes_nothing_again(adapted):
+    command, out = adapted
+    kept = ("learnt", "again", "judged", "general", "traces", "corrector", "bundle")
+    files = [p for part in kept for p in (out / part).rglob("*") if p.is_file()]
+    before = {p: p.stat().st_mtime_ns for p in files if p.name != "_COMPLETE"}
+    (out / "adapt.json").unlink()
+    again = beamless(*command)
+    assert again.returncode == 0, again.stderr
+    assert [p for p in before if p.stat().st_mtime_ns != before[p]] == []
+    assert (out / "adapt.json").is_file()
+
+
+def learnt_from(out: Path) -> list[str]:
+    config = json.loads((out / "corrector" / "corrector.json").read_text(encoding="utf-8"))
+    return config["provenance"]["traces"]

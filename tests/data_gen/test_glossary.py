@@ -2,7 +2,7 @@
 
 import pytest
 
-from beamless.data_gen.glossary import holds, read_terms, sentences_around
+from beamless.data_gen.glossary import general_sentences, holds, read_terms, sentences_around
 from beamless.inference.errors import BeamlessError
 
 
@@ -42,3 +42,12 @@ def test_the_same_seed_gives_the_same_sentences():
 def test_a_term_is_found_whatever_its_casing_and_not_inside_another_word():
     assert holds("We asked reineke, fox.", "Reineke")
     assert not holds("The foxes left.", "Fox")
+
+
+def test_general_sentences_hold_no_term():
+    terms = ["Friday", "the kitchen"]
+    lines = general_sentences(terms, 300, seed=0)
+    assert len({line.text for line in lines}) == len({line.id for line in lines}) == 300
+    assert not [line for line in lines for term in terms if holds(line.text, term)]
+    assert any(holds(line.text, "Friday") for line in general_sentences([], 300, seed=0))
+    assert lines == general_sentences(terms, 300, seed=0)

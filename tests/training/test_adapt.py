@@ -50,7 +50,7 @@ def words(tmp_path):
 
 def test_a_model_that_is_not_to_be_had_is_said_before_a_voice_speaks(words, tmp_path):
     with pytest.raises(BeamlessError, match="there is no model 'huge'"):
-        adapt(words, tmp_path / "out", model="huge")
+        adapt("huge", tmp_path / "out", words=words)
     assert not (tmp_path / "out").exists()
 
 
@@ -58,7 +58,7 @@ def test_a_model_that_never_passed_the_gate_is_said_before_a_voice_speaks(
     words, tiny_bundle, tmp_path
 ):
     with pytest.raises(BeamlessError, match="never checked"):
-        adapt(words, tmp_path / "out", model=str(tiny_bundle.folder))
+        adapt(str(tiny_bundle.folder), tmp_path / "out", words=words)
     assert not (tmp_path / "out").exists()
 
 
@@ -69,15 +69,15 @@ def test_a_dev_corpus_without_a_short_utterance_is_said_before_hours_of_work(wor
     line = {"id": "fox", "file_name": "fox.wav", "text": "the fox", "duration": 31.0}
     (corpus / "metadata.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     with pytest.raises(BeamlessError, match="has no utterance of at most 30 s"):
-        adapt(words, tmp_path / "out", model="huge", dev=[corpus])
+        adapt("huge", tmp_path / "out", words=words, dev=[corpus])
     with pytest.raises(BeamlessError, match="there is no corpus folder"):
-        adapt(words, tmp_path / "out", model="huge", dev=[tmp_path / "nowhere"])
+        adapt("huge", tmp_path / "out", words=words, dev=[tmp_path / "nowhere"])
     assert not (tmp_path / "out").exists()
 
 
 def test_traces_that_are_none_are_said_before_a_voice_speaks(words, tiny_bundle, tmp_path):
     with pytest.raises(BeamlessError, match="holds no traces"):
-        adapt(words, tmp_path / "out", model=str(tiny_bundle.folder), traces=[tmp_path])
+        adapt(str(tiny_bundle.folder), tmp_path / "out", words=words, traces=[tmp_path])
     assert not (tmp_path / "out").exists()
 
 
@@ -85,14 +85,14 @@ def test_a_folder_of_another_command_is_refused_before_a_model_is_read(words, tm
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(BeamlessError, match="not of 'beamless adapt'"):
-        adapt(words, tmp_path / "out", model="huge")
+        adapt("huge", tmp_path / "out", words=words)
 
 
 def test_a_finished_adaptation_is_not_written_over(words, tmp_path):
     begin(tmp_path / "out", "adapt")
     (tmp_path / "out" / "adapt.json").write_text("{}\n", encoding="utf-8")
     with pytest.raises(BeamlessError, match="holds a finished adaptation; name another folder"):
-        adapt(words, tmp_path / "out", model="huge")
+        adapt("huge", tmp_path / "out", words=words)
     assert (tmp_path / "out" / "adapt.json").read_text(encoding="utf-8") == "{}\n"
 
 

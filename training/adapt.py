@@ -76,9 +76,9 @@ def adapt(
     traces: list[Path] = [],  # noqa: B006
     dev: list[Path] = [],  # noqa: B006
     dev_limit: int | None = 50,
-    per_word: int = 18,
+    per_word: int = 8,
     general: int = 120,
-    epochs: int = 4,
+    epochs: int = 12,
     learning_rate: float = 3e-4,
     seed: int = 0,
 ) -> None:

@@ -48,7 +48,7 @@ class LookaheadOptions:
     """
 
     margin: float = 2.0
-    doubt: float = 0.3
+    doubt: float = 0.1
     depth: int = 8
     budget: int = 64
 

@@ -34,6 +34,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("beamless.training.parity:check", "the parity gate: static = reference decoder"),
     "texts": ("beamless.data_gen.texts:texts", "sentences to be spoken, from many sources"),
     "synth": ("beamless.data_gen.synth:synth", "texts and a voice to a corpus"),
+    "nospeech": (
+        "beamless.data_gen.no_speech:no_speech",
+        "sounds without words, to count what is made up on them",
+    ),
     "import": ("beamless.data_gen.importers:import_corpus", "other layouts to a corpus"),
     "mix": ("beamless.data_gen.mix:mix", "voices and recordings, augmented, to one corpus"),
     "corpus": ("beamless.data_gen.corpus_check:corpus", "check or report on a corpus"),

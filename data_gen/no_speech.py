@@ -1,6 +1,6 @@
-"""A corpus in which nobody speaks: silence, noise, hum and music, all made, with empty texts.
+"""``beamless nospeech``: silence, noise, hum and music to a corpus with empty texts, all made.
 
-``python -m beamless.data_gen.no_speech OUT``. Every word that ``beamless evaluate`` finds in it was
+Every word that ``beamless evaluate`` finds in it was
 made up; ids name the kind of sound. Nothing is downloaded, and the seed decides all of it.
 """
 
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from jsonargparse import auto_cli
 
 from beamless.data_gen.corpus_writer import CorpusWriter, summary_of
 from beamless.data_gen.made_music import music
@@ -95,7 +94,3 @@ def no_speech(out: Path, *, seed: int = 0) -> None:
                 samples = sound(round(seconds * SAMPLE_RATE), rng).astype(np.float32)
                 writer.add(name, samples, SAMPLE_RATE, "", "", "made", "CC0-1.0", label=kind)
         sys.stdout.write(summary_of(out, writer.finish()) + "\n")
-
-
-if __name__ == "__main__":
-    auto_cli(no_speech, as_positional=True)

@@ -1,5 +1,6 @@
 """Rows of ablations as figures: a line for each row, method and dev corpus."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -76,7 +77,7 @@ def lines_of(
                     parameters=made.parameters,
                     words=figures["words"],
                     errors=sum(one.errors for one in inside),
-                    wer=figures["wer"],
+                    wer=math.nan if figures["wer"] is None else figures["wer"],
                     gap=gap.value if gap else None,
                     gap_low=gap.low if gap else None,
                     gap_high=gap.high if gap else None,

@@ -9,7 +9,7 @@ without rooms and noise; what the rest loses, on corpora given with ``--dev``.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,19 @@ def adapt(
     known, aside = set_aside(cast)
     learnt, judged = sentences_around(terms, own, per_word, seed)
     begin(out, "adapt")
+    _require_same(
+        out,
+        {
+            "model": before.manifest.model,
+            "words": digest_of(words),
+            "sentences": digest_of(sentences) if sentences else None,
+            "voices": digest_of(voices) if voices else None,
+            "traces": [folder.name for folder in traces],
+            "per_word": per_word,
+            "general": general,
+            "fitting": asdict(fitting),
+        },
+    )
     origin = {"words": digest_of(words), "per_word": per_word, "seed": seed}
     make_corpus(learnt, out / "learnt", known, origin)
     make_corpus(judged, out / "judged", aside or known, origin)
@@ -148,6 +161,19 @@ def adapt(
     checked_bundle(model, out / "corrector", bundle)
     corpora = {"terms": read_corpus(out / "judged"), **others}
     report(before, open_bundle(str(bundle)), corpora, aside is not None, out)
+
+
+def _require_same(out: Path, asked: dict[str, Any]) -> None:
+    """Note what an adaptation is, or see that the one begun in its folder is the same.
+
+    Raises:
+        BeamlessError: it is another one.
+    """
+    file, text = out / "asked.json", json.dumps(asked, indent=2, ensure_ascii=False) + "\n"
+    if not file.is_file():
+        write_text_atomically(file, text)
+    elif file.read_text(encoding="utf-8") != text:
+        raise BeamlessError(f"{out} was begun with other settings; name another folder")
 
 
 def _one_voice() -> Cast:

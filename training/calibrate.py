@@ -75,8 +75,8 @@ def keep(
     Raises:
         BeamlessError: confidence would be worse than before; nothing is written then.
     """
-    content, probabilities = results(judged)
     try:
+        content, probabilities = results(judged)
         require_better(content)
     except BeamlessError:
         if not any(out.iterdir()):

@@ -1,7 +1,7 @@
 """Rows of a dataclass as a CSV file: the same columns in every line, whatever a row holds."""
 
 import csv
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -11,17 +11,19 @@ from beamless.inference.errors import BeamlessError
 
 T = TypeVar("T")
 
+NO_COLUMN: Mapping[str, bool] = {"column": False}
+"""The metadata of a field that no file of rows holds."""
 
-def write_csv(path: Path, kind: type, rows: Iterable[Any], without: Collection[str] = ()) -> None:
+
+def write_csv(path: Path, kind: type, rows: Iterable[Any]) -> None:
     """Write a file, whole or not at all.
 
     Args:
         path: where.
-        kind: the dataclass, whose fields are the columns.
+        kind: the dataclass, whose fields are the columns, but for those that ``NO_COLUMN`` marks.
         rows: of that kind.
-        without: fields that are no columns.
     """
-    columns = [field.name for field in fields(kind) if field.name not in without]
+    columns = [field.name for field in fields(kind) if field.metadata != NO_COLUMN]
     with (
         replaced_atomically(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,

@@ -7,6 +7,7 @@ the beam is wide, and is counted so many times.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ def points_of(methods: Mapping[str, Mapping[str, Any]]) -> list[Point]:
                 method=name,
                 curve=kind,
                 setting=setting,
-                wer=figures["wer"],
+                wer=math.nan if figures["wer"] is None else figures["wer"],
                 steps=figures["steps"],
                 rows=figures["steps"] * (int(beam[1]) if beam else 1),
                 seconds=figures["seconds"],

@@ -19,7 +19,8 @@ from beamless.models.parity_record import called, read_parity, require_parity
 from beamless.models.precision import Profile
 from beamless.training.contenders import contender, open_contenders
 from beamless.training.decoded_rows import decode_all
-from beamless.training.report import Row, Run, print_report, reports
+from beamless.training.kept_rows import read_rows
+from beamless.training.report import Run, print_report, reports
 from beamless.training.report_files import write_report
 
 BASELINES = ("greedy", "greedy+eos0.3", "greedy+repeat1.15")
@@ -95,10 +96,12 @@ def evaluate_bundle(
     """
     passed = _passed_gate(opened)
     names = methods or (CORRECTED if opened.has_corrector else UNCORRECTED)
-    names = ["beam5" if name == "beam" else name for name in names]
+    names = [*dict.fromkeys("beam5" if name == "beam" else name for name in names)]
     contenders = [contender(name, audio_context) for name in names]
     if not opened.corrects(language):
         contenders = [replace(c, options=replace(c.options, corrected=False)) for c in contenders]
+        if opened.has_corrector:
+            console().print(f"the corrector has not learned {language}: all decode without it")
     opened.tokenizer.prompt(language)
     work = {name: spread(read_corpus(folder), limit) for name, folder in named(corpora).items()}
     run = Run(
@@ -116,7 +119,7 @@ def evaluate_bundle(
     opened_as = open_contenders(opened, contenders, datastore)
     with locked(out) if out else nullcontext():
         kept = _open_out(out, run) if out else None
-        rows = _rows_of(kept) if kept else []
+        rows = read_rows(kept, names) if kept else []
         done = {(row.corpus, row.id) for row in rows}
         left = [(c, u) for c, us in work.items() for u in us if (c, u.id) not in done]
         with progress("utterances", len(left)) as advance:
@@ -165,18 +168,3 @@ def _open_out(out: Path, run: Run) -> Path:
     else:
         write_text_atomically(recipe, text)
     return kept
-
-
-def _rows_of(kept: Path) -> list[Row]:
-    """Read the rows of a stopped run; a last line that a kill cut short is dropped."""
-    if not kept.is_file():
-        return []
-    try:
-        lines = kept.read_text(encoding="utf-8").split("\n")
-        whole = lines[:-1]
-        rows = [Row(**row) for line in whole for row in json.loads(line)]
-    except (ValueError, TypeError):
-        raise BeamlessError(f"{kept} is damaged; remove it, and all is decoded again") from None
-    if lines[-1]:
-        write_text_atomically(kept, "".join(line + "\n" for line in whole))
-    return rows

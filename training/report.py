@@ -9,6 +9,7 @@ from rich.table import Table
 
 from beamless.inference.progress import screen
 from beamless.training.calibration import quality
+from beamless.training.csv_rows import NO_COLUMN
 from beamless.training.forced_steps import RANKS
 from beamless.training.metrics import GapClosed, bootstrap_gap_closed, unit
 
@@ -25,6 +26,7 @@ COLUMNS = (
     "to capacity",
     "gap closed",
 )
+AT_HALF = "precision_at_half"
 STEP_COLUMNS = (
     "steps mended",
     "steps harmed",
@@ -90,7 +92,7 @@ class Row:
     within_2: int = 0
     within_4: int = 0
     within_8: int = 0
-    judged: list[list[float]] = field(default_factory=list)
+    judged: list[list[float]] = field(default_factory=list, metadata=NO_COLUMN)
 
     @property
     def errors(self) -> int:
@@ -106,7 +108,7 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
     tokens = sum(row.tokens for row in rows)
     return {
         "words": words,
-        "wer": sum(row.errors for row in rows) / max(1, words),
+        "wer": sum(row.errors for row in rows) / words if words else None,
         "substitutions": sum(row.substitutions for row in rows),
         "insertions": sum(row.insertions for row in rows),
         "deletions": sum(row.deletions for row in rows),
@@ -135,13 +137,13 @@ def _target_steps(rows: Sequence[Row]) -> dict[str, Any] | None:
     return {
         "missed": missed,
         "mended": mended,
-        "fix_rate": mended / max(1, missed),
+        "fix_rate": mended / missed if missed else None,
         "right": right,
         "harmed": harmed,
-        "harm_rate": harmed / max(1, right),
-        "coverage": {
-            k: sum(getattr(row, f"within_{k}") for row in rows) / max(1, missed) for k in RANKS
-        },
+        "harm_rate": harmed / right if right else None,
+        "coverage": {k: sum(getattr(row, f"within_{k}") for row in rows) / missed for k in RANKS}
+        if missed
+        else None,
     }
 
 
@@ -151,10 +153,7 @@ def _confidence(rows: Sequence[Row]) -> dict[str, Any] | None:
     if not len(words):
         return None
     right = words[:, 2] == 1
-    raw, fitted = (quality(words[:, at], right).as_dict() for at in (0, 1))
-    for judged in (raw, fitted):
-        if right.all() or not right.any():
-            judged["ranking"] = None  # there is nothing to tell apart
+    raw, fitted = (_judged(words[:, at], right) for at in (0, 1))
     calibrated = None if np.array_equal(words[:, 0], words[:, 1]) else fitted
     return {
         "words": len(words),
@@ -162,6 +161,18 @@ def _confidence(rows: Sequence[Row]) -> dict[str, Any] | None:
         "raw": raw,
         "calibrated": calibrated,
     }
+
+
+def _judged(probabilities: np.ndarray, right: np.ndarray) -> dict[str, Any]:
+    """Judge probabilities [N] by what was right [N]; None stands where there is nothing to tell."""
+    found = quality(probabilities, right).as_dict()
+    if right.all() or not right.any():
+        found["ranking"] = None
+    if right.all():
+        found |= dict.fromkeys(("threshold", "precision", "recall", "recall_at_half"))
+    if not (probabilities < 0.5).any():
+        found["precision_at_half"] = None
+    return found
 
 
 def compared(rows: Sequence[Row], first: str, method: str) -> dict[str, int]:
@@ -279,8 +290,8 @@ def cells(figures: Mapping[str, Any]) -> list[str]:
 def step_cells(figures: Mapping[str, Any]) -> list[str]:
     """Return one method's line of the second table, as ``STEP_COLUMNS`` has it."""
     steps, words = figures["target_steps"], figures["confidence"]
-    mended = f"{steps['mended']} of {steps['missed']} ({steps['fix_rate']:.0%})" if steps else ""
-    harmed = f"{steps['harmed']} of {steps['right']} ({steps['harm_rate']:.2%})" if steps else ""
+    mended = _share(steps["mended"], steps["missed"], 0) if steps else ""
+    harmed = _share(steps["harmed"], steps["right"], 2) if steps else ""
     if words is None:
         return [mended, harmed, "", "", "", ""]
     raw, fitted = words["raw"], words["calibrated"]
@@ -290,9 +301,12 @@ def step_cells(figures: Mapping[str, Any]) -> list[str]:
         harmed,
         f"{raw['calibration_error']:.3f}",
         f"{fitted['calibration_error']:.3f}" if fitted else "",
-        f"{best['recall_at_half']:.0%}",
-        f"{best['precision_at_half']:.0%}",
+        *("" if best[n] is None else f"{best[n]:.0%}" for n in ("recall_at_half", AT_HALF)),
     ]
+
+
+def _share(part: int, whole: int, digits: int) -> str:
+    return f"{part} of {whole}" + (f" ({part / whole:.{digits}%})" if whole else "")
 
 
 def step_note(content: Mapping[str, Any]) -> str:
@@ -302,7 +316,7 @@ def step_note(content: Mapping[str, Any]) -> str:
         "and those where it does not. A word is called wrong where its confidence is below one half"
     )
     counts = [f["target_steps"] for f in content["methods"].values() if f["target_steps"]]
-    if not counts:
+    if not counts or not counts[0]["coverage"]:
         return f"{said}."
     covered = ", ".join(f"{counts[0]['coverage'][k]:.0%} of them in {k}" for k in RANKS)
     return f"{said}. Greedy's likeliest tokens hold the one it misses: {covered}."

@@ -13,7 +13,7 @@ from beamless.training.report_picture import draw_report
 
 def write_report(rows: Sequence[Row], run: Run, found: Reports, out: Path) -> None:
     """Write ``utterances.csv``, ``report.md``, ``report.png`` and ``report.json`` into a folder."""
-    write_csv(out / "utterances.csv", Row, rows, without=("judged",))
+    write_csv(out / "utterances.csv", Row, rows)
     write_text_atomically(out / "report.md", markdown(rows, run, found))
     draw_report(rows, run, found, out / "report.png")
     content = found.whole

@@ -37,6 +37,9 @@ def draw_report(rows: Sequence[Row], run: Run, found: Reports, path: Path) -> No
 
 
 def _errors_against_steps(axes: "Axes", methods: Mapping[str, Any]) -> None:
+    if any(figures["wer"] is None for figures in methods.values()):
+        axes.text(0.5, 0.5, "no words in the references", ha="center", transform=axes.transAxes)
+        return
     for number, (name, figures) in enumerate(methods.items()):
         point = (figures["steps"], 100 * figures["wer"])
         axes.scatter(*point, s=50, marker=MARKERS[number % len(MARKERS)], color="0.2")
@@ -52,7 +55,7 @@ def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
     for corpus, content in parts.items():
         for name, figures in content["methods"].items():
             gap = figures.get("gap_closed")
-            if gap and gap["value"] is not None and not name.endswith("-oracle"):
+            if gap and gap["value"] is not None and "-oracle" not in name:
                 low = LEAST_SHARE if gap["low"] is None else 100 * gap["low"]
                 high = MOST_SHARE if gap["high"] is None else 100 * gap["high"]
                 found.setdefault(name, []).append((corpus, 100 * gap["value"], low, high))
@@ -81,7 +84,7 @@ def _reliability(axes: "Axes", methods: Mapping[str, Any]) -> None:
     axes.plot([0, 1], [0, 1], color="0.8", linewidth=1)
     for number, (name, figures) in enumerate(methods.items()):
         words = figures["confidence"]
-        if words is None or "+" in name or name.endswith("-oracle"):
+        if words is None or "+" in name or "-oracle" in name:
             continue
         judged = words["calibrated"] or words["raw"]
         points = [(b["confidence"], b["right"]) for b in judged["bins"] if b["count"] >= LEAST]

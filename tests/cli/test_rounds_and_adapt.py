@@ -1,6 +1,7 @@
 """From corpora to a bundle by one command, and from a list of names to one."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,17 @@ def test_general_sentences_hold_no_word_and_are_steered_to_what_a_beam_finds(ada
     assert len(general) == 5
     assert not [u for u in general for word in WORDS if holds(u.text, word)]
     assert [folder.name for folder in (out / "traces/general/teacher_forced").iterdir()] == ["best"]
+
+
+def test_other_settings_do_not_go_on_in_a_folder_begun_with_these(adapted, tmp_path):
+    command, out = adapted
+    begun = tmp_path / "begun"
+    shutil.copytree(out, begun)
+    (begun / "adapt.json").unlink()
+    other = [begun if part == out else part for part in command]
+    done = beamless(*other, "--learning_rate", 0.1)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("was begun with other settings; name another folder")
 
 
 def test_an_adaptation_that_was_stopped_makes_nothing_again(adapted):

@@ -2,13 +2,15 @@
 
 import csv
 import json
+import math
 from dataclasses import replace
 
 import pytest
 
 from beamless.inference.errors import BeamlessError
 from beamless.training.contenders import contender
-from beamless.training.evaluate import _open_out, _rows_of
+from beamless.training.evaluate import _open_out
+from beamless.training.kept_rows import read_rows
 from beamless.training.report import (
     COLUMNS,
     STEP_COLUMNS,
@@ -249,8 +251,63 @@ def test_a_stopped_run_keeps_its_whole_lines(tmp_path):
     kept = _open_out(tmp_path / "out", RUN)
     line = json.dumps([vars(ROW)])
     kept.write_text(line + "\n" + line[: len(line) // 2], encoding="utf-8")
-    assert _rows_of(_open_out(tmp_path / "out", RUN)) == [ROW]
+    assert read_rows(_open_out(tmp_path / "out", RUN), ["greedy"]) == [ROW]
     assert kept.read_text(encoding="utf-8") == line + "\n"
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"judged": "abc"},
+        {"judged": [[0.5, 0.5]]},
+        {"judged": [[None, 0.5, 1]]},
+        {"judged": [[math.nan, 0.5, 1]]},
+        {"judged": [[7, 0.5, 1]]},
+        {"missed_steps": "3"},
+        {"substitutions": "3"},
+        {"duration": True},
+        {"unknown": 1},
+        {"method": "beam3"},
+    ],
+)
+def test_a_kept_row_that_cannot_be_is_damaged(tmp_path, spoilt):
+    kept = tmp_path / "rows.partial.jsonl"
+    kept.write_text(json.dumps([{**vars(ROW), **spoilt}]) + "\n", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="is damaged, or another Beamless wrote it; remove"):
+        read_rows(kept, ["greedy"])
+
+
+def test_kept_rows_that_tell_less_than_todays_are_not_mixed_with_these(tmp_path):
+    kept = tmp_path / "rows.partial.jsonl"
+    before = {name: value for name, value in vars(ROW).items() if name != "missed_steps"}
+    kept.write_text(json.dumps([before]) + "\n", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="another Beamless wrote it"):
+        read_rows(kept, ["greedy"])
+
+
+def test_kept_rows_of_some_methods_alone_are_damaged(tmp_path):
+    kept = tmp_path / "rows.partial.jsonl"
+    kept.write_text(json.dumps([vars(ROW)]) + "\n", encoding="utf-8")
+    with pytest.raises(BeamlessError, match="is damaged"):
+        read_rows(kept, ["greedy", "beam5"])
+
+
+def test_what_there_was_none_of_has_no_rate():
+    right = replace(ROW, right_steps=5, judged=[[0.9, 0.8, 1.0]])
+    figures = report([right], replace(RUN, methods=("greedy",)))["methods"]["greedy"]
+    assert figures["target_steps"]["fix_rate"] is None
+    assert figures["target_steps"]["coverage"] is None
+    assert figures["confidence"]["calibrated"]["recall_at_half"] is None
+    assert step_cells(figures) == ["0 of 0", "0 of 5 (0.00%)", "0.100", "0.200", "", ""]
+
+
+def test_a_report_on_noise_alone_draws_no_rate(tmp_path):
+    noise = [replace(ROW, reference="", words=0, substitutions=0, deletions=0, insertions=3)]
+    run = replace(RUN, methods=("greedy",))
+    write_report(noise, run, reports(noise, run), tmp_path)
+    assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
+    content = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert content["methods"]["greedy"]["wer"] is None
 
 
 def test_another_run_in_the_same_folder_is_refused(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 from beamless.inference.bundle import Bundle
 from beamless.inference.decoder import StaticDecoder
 from beamless.inference.errors import BeamlessError
-from beamless.inference.greedy import Choice, Place
+from beamless.inference.greedy import Choice, Place, chosen
 from beamless.inference.logits import not_finite
 from beamless.inference.sampling import TokenOptions, preferred, weighed
 from beamless.inference.timestamps import EVERYTHING, TimestampRules
@@ -86,18 +86,10 @@ class Corrected:
             raise not_finite()
         level, noted = self._level(outputs), self.options.others
         scores = weighed(tokens, logprobs, level, text, self._end, self.options)
-        best, second = preferred(scores, self.options.temperature, self.rng)[:2]
-        return Choice(
-            token=int(tokens[best]),
-            logprob=float(logprobs[best]),
-            score=float(scores[best]),
-            runner_up=int(tokens[second]),
-            runner_up_logprob=float(logprobs[second]),
-            runner_up_score=float(scores[second]),
-            no_speech_prob=no_speech,
-            doubt=float(outputs["doubt"][0]) if "doubt" in outputs else None,
-            others=tuple(zip(tokens[:noted].tolist(), logprobs[:noted].tolist(), strict=True)),
-        )
+        order = preferred(scores, self.options.temperature, self.rng)
+        others = tuple(zip(tokens[:noted].tolist(), logprobs[:noted].tolist(), strict=True))
+        doubt = float(outputs["doubt"][0]) if "doubt" in outputs else None
+        return chosen(tokens, logprobs, scores, order, no_speech, others, doubt)
 
     def _level(self, outputs: Mapping[str, np.ndarray]) -> float:
         if self.options.repetition_penalty == 1:

@@ -97,17 +97,33 @@ class Greedy:
         tokens = np.array(two_largest(logits[0]) if plain else top_k(logits[0], LIKELIEST))
         logprobs = logits[0, tokens].astype(np.float64) - total
         scores = weighed(tokens, logprobs, total, text, self._end, self.options)
-        best, second = preferred(scores, self.options.temperature, self.rng)[:2]
-        return Choice(
-            token=int(tokens[best]),
-            logprob=float(logprobs[best]),
-            score=float(scores[best]),
-            runner_up=int(tokens[second]),
-            runner_up_logprob=float(logprobs[second]),
-            runner_up_score=float(scores[second]),
-            no_speech_prob=no_speech,
-            others=likeliest(logits[0], total, self.options.others),
-        )
+        order = preferred(scores, self.options.temperature, self.rng)
+        others = likeliest(logits[0], total, self.options.others)
+        return chosen(tokens, logprobs, scores, order, no_speech, others)
+
+
+def chosen(
+    tokens: np.ndarray,
+    logprobs: np.ndarray,
+    scores: np.ndarray,
+    order: np.ndarray,
+    no_speech_prob: float,
+    others: Others,
+    doubt: float | None = None,
+) -> Choice:
+    """Return the choice among candidates [K], which are preferred in ``order`` [K]."""
+    best, second = order[:2]
+    return Choice(
+        token=int(tokens[best]),
+        logprob=float(logprobs[best]),
+        score=float(scores[best]),
+        runner_up=int(tokens[second]),
+        runner_up_logprob=float(logprobs[second]),
+        runner_up_score=float(scores[second]),
+        no_speech_prob=no_speech_prob,
+        doubt=doubt,
+        others=others,
+    )
 
 
 def two_largest(logits: np.ndarray) -> tuple[int, int]:

@@ -323,24 +323,26 @@ def step_note(content: Mapping[str, Any]) -> str:
 
 
 def _step_table(content: Mapping[str, Any]) -> Table:
-    table = Table(title="steps and confidence", title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for column in STEP_COLUMNS:
-        table.add_column(column, justify="right")
-    for method, figures in content["methods"].items():
-        table.add_row(method, *step_cells(figures))
-    return table
+    lines = {method: step_cells(figures) for method, figures in content["methods"].items()}
+    return _lines_as_table("steps and confidence", STEP_COLUMNS, lines)
 
 
 def _table(content: dict[str, Any], name: str) -> Table:
     about = f"{content['utterances']} utterances, {content['hours']:.2f} h, {counted(content)}"
     title = f"{content['model']} on {content['device']}, {name}: {about}"
+    lines = {method: cells(figures) for method, figures in content["methods"].items()}
+    return _lines_as_table(title, COLUMNS, lines)
+
+
+def _lines_as_table(
+    title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]
+) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("method", no_wrap=True)
-    for column in COLUMNS:
+    for column in columns:
         table.add_column(column, justify="right")
-    for method, figures in content["methods"].items():
-        table.add_row(method, *cells(figures))
+    for method, line in lines.items():
+        table.add_row(method, *line)
     return table
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -373,6 +374,32 @@ def test_b46_a_missing_decoder_stops_at_once_and_names_what_to_install(
     put(data / "t.csv", "audio,text\nd.m4a,x\na.wav,x\n")
     with pytest.raises(BeamlessError, match=r"needs PyAV .* pip install"):
         import_corpus("csv", str(table), tmp_path / "other")
+
+
+def test_b46_a_torchcodec_that_cannot_be_loaded_is_not_in_the_way(tmp_path, corpora):
+    datasets = pytest.importorskip("datasets", reason="the extra train is not installed")
+    broken = tmp_path / "broken"
+    about = "Metadata-Version: 2.1\nName: torchcodec\nVersion: 0.9.0\n"
+    put(broken / "torchcodec" / "__init__.py", "raise RuntimeError('libavutil.so is missing')\n")
+    put(broken / "torchcodec-0.9.0.dist-info" / "METADATA", about)
+    corpora.store(tmp_path / "a.wav")
+    content = (tmp_path / "a.wav").read_bytes()
+    rows = {"audio": [{"bytes": content, "path": None}], "text": ["one"]}
+    feature = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
+    features = datasets.Features({"audio": feature, "text": datasets.Value("string")})
+    made = datasets.Dataset.from_dict(rows, features=features)
+    made = made.cast_column("audio", datasets.Audio())
+    made.to_parquet(str(tmp_path / "data" / "train-0.parquet"))
+    command = ["import", "hf", str(tmp_path / "data"), str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "beamless", *command],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": str(broken)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert [u.text for u in read_corpus(tmp_path / "out")] == ["one"]
 
 
 # Splits

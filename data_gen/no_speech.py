@@ -1,7 +1,7 @@
 """``beamless nospeech``: silence, noise, hum and music to a corpus with empty texts, all made.
 
-Every word that ``beamless evaluate`` finds in it was
-made up; ids name the kind of sound. Nothing is downloaded, and the seed decides all of it.
+Every word that ``beamless evaluate`` finds in it was made up; ids name the kind of sound. Nothing
+is downloaded, and the seed decides all of it.
 """
 
 import sys

@@ -93,6 +93,18 @@ def _mark_of(command: str) -> str:
     return f"beamless {command}\n"
 
 
+def require_same(file: Path, text: str, otherwise: str) -> None:
+    """Note what a run is, or see that the one begun here is the same.
+
+    Raises:
+        BeamlessError: it is another one, as ``otherwise`` says.
+    """
+    if not file.is_file():
+        write_text_atomically(file, text)
+    elif file.read_text(encoding="utf-8") != text:
+        raise BeamlessError(otherwise)
+
+
 def write_text_atomically(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 with ``\\n`` line ends, whole or not at all."""
     with replaced_atomically(path) as temporary:

@@ -20,10 +20,8 @@ def pretrained(model_hash: str) -> Corrector | None:
     Args:
         model_hash: the checkpoint's.
     """
-    for file in sorted(FOLDER.glob("*/corrector.json")):
-        if read_config(file.parent).model_hash == model_hash:
-            return load_corrector(file.parent)
-    return None
+    folder = _folder_of(model_hash)
+    return load_corrector(folder) if folder else None
 
 
 def pretrained_confidence(corrector: Corrector | None) -> dict[str, Any] | None:
@@ -38,9 +36,13 @@ def pretrained_confidence(corrector: Corrector | None) -> dict[str, Any] | None:
     """
     if corrector is None:
         return None
-    for file in sorted(FOLDER.glob("*/confidence.json")):
-        known = read_config(file.parent).model_hash == corrector.config.model_hash
-        if known and load_corrector(file.parent).hash == corrector.hash:
-            content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            return content
-    return None
+    folder = _folder_of(corrector.config.model_hash)
+    if folder is None or load_corrector(folder).hash != corrector.hash:
+        return None
+    content: dict[str, Any] = json.loads((folder / "confidence.json").read_text(encoding="utf-8"))
+    return content
+
+
+def _folder_of(model_hash: str) -> Path | None:
+    folders = sorted(file.parent for file in FOLDER.glob("*/corrector.json"))
+    return next((each for each in folders if read_config(each).model_hash == model_hash), None)

@@ -9,9 +9,8 @@ from pathlib import Path
 from beamless.data_gen.corpora import named, read_corpus
 from beamless.data_gen.subset import place
 from beamless.data_gen.traces import planned_ids, shards
-from beamless.inference.atomic import begin, write_text_atomically
+from beamless.inference.atomic import begin, require_same, write_text_atomically
 from beamless.inference.bundle import Bundle
-from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle, with_corrector
 from beamless.models.corrector import load_corrector
@@ -153,8 +152,5 @@ def _open_row(here: Path, asked: object) -> None:
         BeamlessError: it is another one.
     """
     text = json.dumps(asked, indent=2, default=lambda value: Path(value).name) + "\n"
-    file = here / "row.json"
-    if file.is_file() and file.read_text(encoding="utf-8") != text:
-        raise BeamlessError(f"{here} holds a row of other settings; remove it, or rename the row")
-    if not file.is_file():
-        write_text_atomically(file, text)
+    otherwise = f"{here} holds a row of other settings; remove it, or rename the row"
+    require_same(here / "row.json", text, otherwise)

@@ -30,7 +30,12 @@ from beamless.data_gen.text_lines import digest_of, read_text_lines
 from beamless.data_gen.traces import Policy, TargetKind
 from beamless.data_gen.voices import load_voice
 from beamless.data_gen.word_errors import Errors
-from beamless.inference.atomic import begin, require_own, write_text_atomically
+from beamless.inference.atomic import (
+    begin,
+    require_own,
+    require_same,
+    write_text_atomically,
+)
 from beamless.inference.audio import WINDOW_SECONDS
 from beamless.inference.bundle import Bundle
 from beamless.inference.counts import require_between, require_positive
@@ -123,19 +128,19 @@ def adapt(
     known, aside = set_aside(cast)
     learnt, judged = sentences_around(terms, own, per_word, seed)
     begin(out, "adapt")
-    _require_same(
-        out,
-        {
-            "model": before.manifest.model,
-            "words": digest_of(words),
-            "sentences": digest_of(sentences) if sentences else None,
-            "voices": digest_of(voices) if voices else None,
-            "traces": [folder.name for folder in traces],
-            "per_word": per_word,
-            "general": general,
-            "fitting": asdict(fitting),
-        },
-    )
+    asked = {
+        "model": before.manifest.model,
+        "words": digest_of(words),
+        "sentences": digest_of(sentences) if sentences else None,
+        "voices": digest_of(voices) if voices else None,
+        "traces": [folder.name for folder in traces],
+        "per_word": per_word,
+        "general": general,
+        "fitting": asdict(fitting),
+    }
+    text = json.dumps(asked, indent=2, ensure_ascii=False) + "\n"
+    otherwise = f"{out} was begun with other settings; name another folder"
+    require_same(out / "asked.json", text, otherwise)
     origin = {"words": digest_of(words), "per_word": per_word, "seed": seed}
     make_corpus(learnt, out / "learnt", known, origin)
     make_corpus(judged, out / "judged", aside or known, origin)
@@ -161,19 +166,6 @@ def adapt(
     checked_bundle(model, out / "corrector", bundle)
     corpora = {"terms": read_corpus(out / "judged"), **others}
     report(before, open_bundle(str(bundle)), corpora, aside is not None, out)
-
-
-def _require_same(out: Path, asked: dict[str, Any]) -> None:
-    """Note what an adaptation is, or see that the one begun in its folder is the same.
-
-    Raises:
-        BeamlessError: it is another one.
-    """
-    file, text = out / "asked.json", json.dumps(asked, indent=2, ensure_ascii=False) + "\n"
-    if not file.is_file():
-        write_text_atomically(file, text)
-    elif file.read_text(encoding="utf-8") != text:
-        raise BeamlessError(f"{out} was begun with other settings; name another folder")
 
 
 def _one_voice() -> Cast:

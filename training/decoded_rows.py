@@ -66,7 +66,6 @@ def decode_all(
         cross_kvs = {context: cross_kv for context, (cross_kv, _) in encoded.items()}
         targets = _targets(lists, errors, bundle.tokenizer.end)
         steps = forced_counts(contenders, methods, cross_kvs, prompt, targets)
-        spent = {context: seconds for context, (_, seconds) in encoded.items()}
         yield [
             _row(
                 bundle,
@@ -75,7 +74,7 @@ def decode_all(
                 (corpus, utterance, len(samples) / SAMPLE_RATE),
                 lists[one.decoding],
                 errors[one.decoding],
-                spent[one.audio_context],
+                encoded[one.audio_context][1],
                 steps.get(one.decoding, StepCounts()),
             )
             for one in contenders

@@ -34,20 +34,20 @@ def markdown(rows: Sequence[Row], run: Run, found: Reports) -> str:
 def _table(content: Mapping[str, Any]) -> Iterator[str]:
     about = f"{content['utterances']} utterances, {content['hours']:.2f} h"
     yield f"{about}, {counted(content)}."
-    yield ""
-    yield "| method | " + " | ".join(COLUMNS) + " |"
-    yield "| --- |" + " ---: |" * len(COLUMNS)
-    for method, figures in content["methods"].items():
-        yield f"| {method} | " + " | ".join(cells(figures)) + " |"
+    yield from _lines(COLUMNS, {name: cells(f) for name, f in content["methods"].items()})
 
 
 def _step_table(content: Mapping[str, Any]) -> Iterator[str]:
     yield step_note(content)
+    yield from _lines(STEP_COLUMNS, {name: step_cells(f) for name, f in content["methods"].items()})
+
+
+def _lines(columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield ""
-    yield "| method | " + " | ".join(STEP_COLUMNS) + " |"
-    yield "| --- |" + " ---: |" * len(STEP_COLUMNS)
-    for method, figures in content["methods"].items():
-        yield f"| {method} | " + " | ".join(step_cells(figures)) + " |"
+    yield "| method | " + " | ".join(columns) + " |"
+    yield "| --- |" + " ---: |" * len(columns)
+    for method, line in lines.items():
+        yield f"| {method} | " + " | ".join(line) + " |"
 
 
 def _examples(rows: Sequence[Row], first: str, method: str) -> list[str]:

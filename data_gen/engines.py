@@ -6,9 +6,9 @@ import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Literal
+from typing import Any, Literal, Protocol
 
-from beamless.data_gen.shards import Job, Made, Shard, ShardWorker
+from beamless.data_gen.shards import Made, Shard
 from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 
@@ -17,8 +17,34 @@ Done = tuple[Shard, Made]
 LIVES = 3  # how often a pool is started again after one of its processes was killed
 
 
+class Worker(Protocol):
+    """A process's decoders, which make one shard after the other."""
+
+    def make(self, shard: Shard) -> Made:
+        """Write a shard's files."""
+
+    def make_named(self, shard: Shard) -> Done:
+        """Do as ``make``, and say which shard it was."""
+
+
+class Job(Protocol):
+    """What all shards of a run share, and who makes them."""
+
+    @property
+    def threads(self) -> int | None:
+        """CPU threads a worker may use; all if None."""
+
+    @property
+    def worker(self) -> type[Any]:
+        """The class of its workers, which takes the job."""
+
+
 def make_shards(
-    job: Job, shards: Sequence[Shard], workers: int, engine: Engine, address: str | None
+    job: Job,
+    shards: Sequence[Shard],
+    workers: int,
+    engine: Engine = "local",
+    address: str | None = None,
 ) -> Iterator[Done]:
     """Make all shards and yield each, with what became of it, as it is done.
 
@@ -35,7 +61,7 @@ def make_shards(
     if engine == "ray":
         yield from _by_ray(job, shards, workers, address)
     elif workers == 1:
-        worker = ShardWorker(job)
+        worker: Worker = job.worker(job)
         for shard in shards:
             yield shard, worker.make(shard)
     else:
@@ -69,13 +95,13 @@ def _by_one_pool(job: Job, shards: Sequence[Shard], workers: int) -> Iterator[Do
             raise
 
 
-_worker: ShardWorker | None = None
+_worker: Worker | None = None
 
 
 def _begin(job: Job) -> None:
     global _worker  # noqa: PLW0603 - a process pool hands over nothing but globals
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    _worker = ShardWorker(job)
+    _worker = job.worker(job)
 
 
 def _make(shard: Shard) -> Made:
@@ -100,7 +126,7 @@ def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None
         raise BeamlessError(f"there is no Ray cluster at {address}") from None
     try:
         actor = ray.remote(num_cpus=job.threads or 1, max_restarts=LIVES, max_task_retries=LIVES)(
-            ShardWorker
+            job.worker
         )
         pool = ActorPool([actor.remote(job) for _ in range(workers)])
         yield from pool.map_unordered(

@@ -44,6 +44,7 @@ class Labeller:
         policy: Policy = "teacher_forced",
         acceptable: Sequence[Sequence[int]] = (),
         budget: int | None = None,
+        decoded: Sequence[int] = (),
     ) -> Trace:
         """Make a trace.
 
@@ -57,6 +58,7 @@ class Labeller:
             policy: how the steps were visited.
             acceptable: tokens as good as the labels, for each step.
             budget: tokens that the window can hold, if there is a bound.
+            decoded: what the decoder said at each step [T], where it was not the labels.
         """
         errors = self.errors(tokens, utterance)
         return Trace(
@@ -76,4 +78,5 @@ class Labeller:
             target_ids=np.array(labels, np.int32),
             acceptable=acceptable,
             budget=budget or 0,
+            decoded_ids=decoded,
         )

@@ -4,18 +4,23 @@ Teacher forcing shows a corrector only the target's own prefixes; in use it stan
 mistakes among them. These traces are of policy ``on_policy``.
 """
 
-from dataclasses import replace
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from beamless.data_gen.completion import optimal_next_tokens
 from beamless.data_gen.corpora import Utterance, read_corpus
+from beamless.data_gen.engines import make_shards
 from beamless.data_gen.labeller import Labeller
+from beamless.data_gen.shards import Made, Shard
 from beamless.data_gen.subset import spread
 from beamless.data_gen.traces import (
     TargetKind,
     Trace,
+    TraceRecipe,
     open_traces,
     pending_shards,
     read_recipe,
@@ -48,6 +53,7 @@ def rollout(
     device: str = "CPU",
     limit: int | None = None,
     shard_size: int = 50,
+    workers: int = 1,
 ) -> None:
     """Decode a corpus freely and record, at every step, the tokens that would be best there.
 
@@ -61,8 +67,9 @@ def rollout(
         device: an OpenVINO device.
         limit: only so many utterances, those that collect takes first.
         shard_size: utterances in a shard.
+        workers: how many decode at once, with the cores shared evenly; the shards are the same.
     """
-    require_positive(shard_size=shard_size)
+    require_positive(shard_size=shard_size, workers=workers)
     utterances = {u.id: u for u in spread(read_corpus(corpus), limit)}
     targets = _targets(traces, target)
     bundle = open_bundle(model, device)
@@ -79,39 +86,93 @@ def rollout(
     known = [identifier for identifier in utterances if identifier in targets]
     if not known:
         raise BeamlessError(f"{traces} holds traces of no utterance of {corpus}")
-    encoder = WindowEncoder(bundle)
-    chooser = Corrected(bundle) if corrector else Greedy(bundle)
-    labeller = Labeller(bundle, recipe.top_k, recipe.language)
-    end = bundle.tokenizer.end
+    threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else None
+    job = RolloutJob(str(bundle.folder), device, threads, recipe, out.resolve(), targets)
+    with locked(out):
+        open_traces(out, recipe)
+        plan = pending_shards(out, "on_policy", target, known, shard_size)
+        shards = [
+            Shard(index, tuple(utterances[i] for i in ids), (target,))
+            for index, ids in plan.items()
+        ]
+        with progress("utterances", sum(map(len, plan.values()))) as advance:
+            for shard, _ in make_shards(job, shards, workers):
+                advance(len(shard.utterances))
 
-    def trace(utterance: Utterance) -> Trace:
+
+@dataclass(frozen=True)
+class RolloutJob:
+    """What all shards of a run share.
+
+    Attributes:
+        model: the bundle's folder.
+        threads: CPU threads a worker may use; all if None.
+        out: the new traces' folder.
+        wanted: each utterance's target tokens, without the end token.
+    """
+
+    model: str
+    device: str
+    threads: int | None
+    recipe: TraceRecipe
+    out: Path
+    wanted: Mapping[str, tuple[int, ...]]
+
+    @property
+    def worker(self) -> type["RolloutWorker"]:
+        """The class of who makes these shards."""
+        return RolloutWorker
+
+
+class RolloutWorker:
+    """A process's decoder, which makes one shard after the other."""
+
+    def __init__(self, job: RolloutJob) -> None:
+        self._job = job
+        bundle = open_bundle(job.model, job.device, job.threads)
+        self._encoder = WindowEncoder(bundle)
+        self._chooser = Corrected(bundle) if bundle.has_corrector else Greedy(bundle)
+        self._labeller = Labeller(bundle, job.recipe.top_k, job.recipe.language)
+        self._end, self._width = bundle.tokenizer.end, bundle.manifest.sizes["width"]
+
+    def make(self, shard: Shard) -> Made:
+        """Write a shard."""
+        (target,) = shard.targets
+        made = [self._trace(utterance, target) for utterance in shard.utterances]
+        ids = [utterance.id for utterance in shard.utterances]
+        path = shard_path(self._job.out, "on_policy", target, shard.index)
+        write_shard(path, made, ids, self._job.recipe, self._width)
+        return Made(rows=len(made))
+
+    def make_named(self, shard: Shard) -> tuple[Shard, Made]:
+        """Do as ``make``, and say which shard it was."""
+        return shard, self.make(shard)
+
+    def _trace(self, utterance: Utterance, target: TargetKind) -> Trace:
+        recipe, end, chooser, labeller = self._job.recipe, self._end, self._chooser, self._labeller
         samples = load_audio(utterance.audio)
         budget = budget_for(samples, recipe.language, None)
         if isinstance(chooser, Corrected):
             chooser.budget = budget
-        cross_kv = encoder(samples, recipe.audio_context)
+        cross_kv = self._encoder(samples, recipe.audio_context)
         free = greedy(chooser, cross_kv, recipe.prompt, end, record=True)
-        wanted = targets[utterance.id]
+        wanted = self._job.wanted[utterance.id]
         optimal = optimal_next_tokens(free.tokens, wanted, end)[: len(free.logprobs)]
         assert free.hidden is not None
         seen = labeller.describe(free.hidden)
         labels = [_label(ids, best) for ids, best in zip(seen["top_ids"], optimal, strict=True)]
-        errors = labeller.errors(free.tokens, utterance).total
         return labeller.trace(
-            utterance, target, free.tokens, labels, seen, errors, "on_policy", optimal, budget
+            utterance,
+            target,
+            free.tokens,
+            labels,
+            seen,
+            labeller.errors(free.tokens, utterance).total,
+            "on_policy",
+            optimal,
+            budget,
+            (*free.tokens, end)[: len(labels)],
         )
-
-    with locked(out):
-        open_traces(out, recipe)
-        plan = pending_shards(out, "on_policy", target, known, shard_size)
-        with progress("utterances", sum(map(len, plan.values()))) as advance:
-            for index, ids in plan.items():
-                made = []
-                for identifier in ids:
-                    made.append(trace(utterances[identifier]))
-                    advance()
-                path = shard_path(out, "on_policy", target, index)
-                write_shard(path, made, ids, recipe, bundle.manifest.sizes["width"])
 
 
 def _targets(traces: Path, target: TargetKind) -> dict[str, tuple[int, ...]]:

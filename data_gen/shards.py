@@ -30,6 +30,11 @@ class Job:
     out: Path
     teacher: str = ""
 
+    @property
+    def worker(self) -> type["ShardWorker"]:
+        """The class of who makes these shards."""
+        return ShardWorker
+
 
 @dataclass(frozen=True)
 class Shard:

@@ -74,6 +74,8 @@ class Trace:
         target_ids: what the target says next, int32 [T]; the end token last.
         acceptable: other tokens [T, …] that are as good as the target's, by the policy.
         budget: tokens that the window can hold (``inference/budget.py``); 0 where none is known.
+        decoded_ids: what the decoder itself said at each step, int32 [T], where it was not made to
+            say the target's.
     """
 
     id: str
@@ -92,6 +94,7 @@ class Trace:
     target_ids: np.ndarray
     acceptable: Sequence[Sequence[int]] = ()
     budget: int = 0
+    decoded_ids: Sequence[int] = ()
 
 
 def features(width: int, top_k: int) -> "Features":
@@ -110,6 +113,7 @@ def features(width: int, top_k: int) -> "Features":
             "log_sum_exp": List(Value("float32")),
             "target_ids": List(Value("int32")),
             "acceptable": List(List(Value("int32"))),
+            _DECODED: List(Value("int32")),
         }
     )
 
@@ -263,6 +267,8 @@ class Steps:
         rows: the traces' other columns, [R].
         acceptable: all tokens that are right at a step, the target's among them, int32 [N, A],
             filled up with -1.
+        last_ids: the token of text that each step stands on, int32 [N]; ``NO_TOKEN`` where a text
+            begins, ``UNKNOWN_TOKEN`` along what was decoded by a Beamless that did not note it.
     """
 
     hidden: np.ndarray
@@ -273,6 +279,7 @@ class Steps:
     starts: np.ndarray
     rows: list[Mapping[str, Any]]
     acceptable: np.ndarray
+    last_ids: np.ndarray
 
 
 def shards(folder: Path, policies: Sequence[str], targets: Sequence[str]) -> list[Path]:
@@ -332,6 +339,8 @@ def _acceptable(column: Any, targets: Any) -> Iterator[list[int]]:  # noqa: ANN4
 
 
 _BUDGET = "budget"  # of a trace; those made before there was one have none
+_DECODED = "decoded_ids"  # and so with this one
+NO_TOKEN, UNKNOWN_TOKEN = -1, -2
 _STEP_COLUMNS = [
     "target_ids",
     "log_sum_exp",
@@ -372,6 +381,7 @@ def _steps_in(table: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
     try:
         acceptable = list(_acceptable(table["acceptable"], table["target_ids"]))
         flat: dict[str, Any] = {**_flatten(table), "acceptable": acceptable}
+        flat["last_ids"] = np.concatenate([*_last_ids(table)])
         if len({len(column) for name, column in flat.items() if name != "lengths"}) > 1:
             raise ValueError("columns of different lengths")
         if not np.isfinite(flat["hidden"]).all():
@@ -380,6 +390,19 @@ def _steps_in(table: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
         reason = " ".join(str(error).split())
         raise BeamlessError(f"{path} is damaged ({reason}); remove it and collect again") from None
     return flat
+
+
+def _last_ids(table: Any) -> Iterator[np.ndarray]:  # noqa: ANN401
+    """Return, for each trace, the token that stands before each step: its own or the target's."""
+    targets = table["target_ids"].to_pylist()
+    decoded = [()] * len(targets)
+    if _DECODED in table.column_names:
+        decoded = table[_DECODED].to_pylist()
+    for forced, said, policy in zip(targets, decoded, table["policy"].to_pylist(), strict=True):
+        known = said or (forced if policy == "teacher_forced" else [UNKNOWN_TOKEN] * len(forced))
+        if len(known) != len(forced):
+            raise ValueError("as many tokens were decoded as there are steps")
+        yield np.array([NO_TOKEN, *known[:-1]], np.int32)
 
 
 def _flatten(table: Any) -> dict[str, np.ndarray]:  # noqa: ANN401

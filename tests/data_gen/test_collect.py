@@ -12,7 +12,7 @@ import pytest
 from beamless.data_gen.collect import collect
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.teachers import read_texts
-from beamless.data_gen.traces import planned_ids, read_recipe, read_steps
+from beamless.data_gen.traces import NO_TOKEN, planned_ids, read_recipe, read_steps
 from beamless.inference.budget import token_budget
 from beamless.inference.bundle import load_bundle
 from beamless.inference.errors import BeamlessError
@@ -303,6 +303,36 @@ def test_a_rollout_of_another_corpus_is_said_before_anything_is_written(
     with pytest.raises(BeamlessError, match="holds traces of no utterance of"):
         rollout(other, tmp_path / "traces", tmp_path / "out", model=model, target="reference")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def rolled_out(model, speech, other_speech, corpora, tmp_path_factory):
+    """Two utterances, their traces, and what greedy decoding visits of them, a shard each."""
+    folder = tmp_path_factory.mktemp("rolled")
+    clips = {"fox": (speech, FOX), "wrong": (other_speech, "Something else was said here.")}
+    corpus = said(folder / "corpus", corpora, clips)
+    collect(corpus, folder / "traces", model=model, targets=["reference"])
+    options = {"model": model, "target": "reference", "shard_size": 1}
+    rollout(corpus, folder / "traces", folder / "one", **options)
+    rollout(corpus, folder / "traces", folder / "two", **options, workers=2)
+    return folder
+
+
+def test_two_workers_roll_out_the_same_files_as_one(rolled_out):
+    files = [sorted((rolled_out / name).rglob("*.parquet")) for name in ("one", "two")]
+    assert len(files[0]) == 2
+    assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
+
+
+def test_a_rollout_notes_what_was_decoded_where_it_is_not_the_target(rolled_out, tiny_bundle):
+    steps = read_steps(rolled_out / "one", ["reference"], ["on_policy"])
+    decode = tiny_bundle.tokenizer.decode
+    for number, row in enumerate(steps.rows):
+        begin, end = steps.starts[number : number + 2]
+        stood_on = steps.last_ids[begin:end]
+        assert stood_on[0] == NO_TOKEN
+        assert np.array_equal(stood_on[1:], steps.top_ids[begin : end - 1, 0])  # greedy's own
+        assert (decode(stood_on[1:].tolist()).strip() == FOX) == (row["id"] == "fox")
 
 
 @pytest.mark.parametrize("stage", ["collect", "rollout"])

@@ -54,6 +54,8 @@ class CorrectorConfig:
             it is trained, what the K likeliest tokens leave for all but the best.
         ledger: it is told how much of the window's budget of tokens (``inference/budget.py``) the
             text has spent, beside the states; 0 where there is no bound.
+        last_token: it sees the embedding of the last token of text, too, normalised; zeros where
+            the text begins and behind a timestamp.
         candidates: K, of ``rerank``; 0 of the others.
         vocabulary: V, of ``dense``; 0 of the others.
         provenance: traces, recipe and figures of its training.
@@ -66,6 +68,7 @@ class CorrectorConfig:
     units: int = 1024
     gate: bool = False
     ledger: bool = False
+    last_token: bool = False
     candidates: int = 0
     vocabulary: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -104,6 +107,7 @@ def config_of(
     candidates: int = CANDIDATES,
     gate: bool = False,
     ledger: bool = False,
+    last_token: bool = False,
 ) -> CorrectorConfig:
     """Configure a family for a model, with the family's own number of units if None is given.
 
@@ -118,6 +122,7 @@ def config_of(
         units=UNITS.get(family, 1) if units is None else units,
         gate=gate,
         ledger=ledger,
+        last_token=last_token,
         candidates=candidates if family == "rerank" else 0,
         vocabulary=vocabulary if family == "dense" else 0,
     )
@@ -138,6 +143,7 @@ def check_config(config: CorrectorConfig) -> None:
         ("model_hash", str),
         ("gate", bool),
         ("ledger", bool),
+        ("last_token", bool),
         ("provenance", Mapping),
     ):
         if not isinstance(getattr(config, name), kind):
@@ -164,8 +170,8 @@ def check_config(config: CorrectorConfig) -> None:
 
 
 def inputs_of(config: CorrectorConfig) -> int:
-    """Return how many numbers a corrector sees of a step: states, and with a ledger one more."""
-    return (config.history + 1) * config.width + config.ledger
+    """Return how many numbers a corrector sees of a step: states, and what else it is told."""
+    return (config.history + 1 + config.last_token) * config.width + config.ledger
 
 
 def shapes_of(config: CorrectorConfig) -> dict[str, tuple[int, ...]]:

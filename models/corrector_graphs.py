@@ -3,14 +3,14 @@
 Symbols are those of ``corrector.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from openvino import Node
 from openvino import opset13 as op
 
 from beamless.models.choice import Likeliest
-from beamless.models.corrector import Corrector
+from beamless.models.corrector import Corrector, CorrectorConfig
 from beamless.models.operators import flattened, floats, index, ints, scalar, sum_of
 
 LEAST_LOGPROB = -20.0  # of a score; suppressed tokens have -1e4 here and minus infinity in torch
@@ -19,23 +19,42 @@ NATS = 4.0  # log-probabilities and margins are divided by it, so that scores ar
 LOGITS = 16.0  # and so are raw logits and their log-sum-exp
 
 
-def seen(corrector: Corrector, hidden: Node, history: Node, spent: Node | None = None) -> Node:
+def seen(corrector: Corrector, hidden: Node, history: Node, told: Sequence[Node] = ()) -> Node:
     """Normalise hidden [1, 1, d] and history [W, d], oldest first, together: [1, 1, (W + 1)·d].
 
-    With a ledger the share of the budget that is ``spent`` [1] stands behind, as it is.
+    What else the corrector is ``told`` stands behind, as it is: see ``told_of``.
     """
     arrays = corrector.arrays
     past = op.reshape(history, np.array([1, 1, -1]), special_zero=False)
     x = _normalised(op.concat([hidden, past], axis=2))
     x = op.add(op.multiply(x, floats(arrays["norm.weight"])), floats(arrays["norm.bias"]))
-    if spent is None:
-        return x
-    return op.concat([x, op.reshape(spent, np.array([1, 1, 1]), special_zero=False)], axis=2)
+    return op.concat([x, *told], axis=2) if told else x
 
 
-def layer_of(corrector: Corrector, hidden: Node, history: Node, spent: Node | None = None) -> Node:
+def told_of(
+    config: CorrectorConfig, ids: Node, embedded: Node, end: int, spent: Node | None
+) -> list[Node]:
+    """Return what a corrector is told beside the states, each [1, 1, n].
+
+    Args:
+        config: the corrector's.
+        ids: the token that the step is fed [1, 1].
+        embedded: its embedding [1, 1, d], which counts where the token is text.
+        end: the first id that is no text.
+        spent: the share of the window's budget that the text has used up [1], for a ledger.
+    """
+    told = []
+    if config.last_token:
+        is_text = op.convert(op.less(ids, index(end)), "f32")
+        told.append(op.multiply(_normalised(embedded), op.unsqueeze(is_text, index(2))))
+    if spent is not None:
+        told.append(op.reshape(spent, np.array([1, 1, 1]), special_zero=False))
+    return told
+
+
+def layer_of(corrector: Corrector, hidden: Node, history: Node, told: Sequence[Node] = ()) -> Node:
     """Return the hidden units of ``shift`` and ``dense``, [1, 1, m]."""
-    return op.gelu(_linear(corrector.arrays, "up", seen(corrector, hidden, history, spent)), "erf")
+    return op.gelu(_linear(corrector.arrays, "up", seen(corrector, hidden, history, told)), "erf")
 
 
 def down_of(corrector: Corrector, layer: Node) -> Node:

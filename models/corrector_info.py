@@ -25,6 +25,7 @@ from beamless.models.corrector_graphs import (
     rerank_of,
     scores_of,
     seen,
+    told_of,
 )
 from beamless.models.fuse import corrected_graph, special_of
 from beamless.models.graphs import decoder_graph, graph_input, graph_output
@@ -71,7 +72,7 @@ def corrector(
             config.family,
             str(config.history),
             str(config.units),
-            " ".join(n for n in ("gate", "ledger") if getattr(config, n)) or "-",
+            " ".join(n for n in ("gate", "ledger", "last_token") if getattr(config, n)) or "-",
             f"{each.parameters:,}",
             f"{each.parameters * 2 / 1e6:.1f}",
             f"{max(0.0, alone - idle):.0f}",
@@ -101,7 +102,9 @@ def corrector_alone(checkpoint: Checkpoint, corrector: Corrector, idle: bool = F
     config, width = corrector.config, checkpoint.sizes.width
     hidden = graph_input([1, 1, width], np.float32, "hidden")
     history = graph_input([config.history, width], np.float32, "history")
-    inputs, spent = [hidden, history], None
+    ids = graph_input([1, 1], np.int32, "input_ids")
+    token = graph_input([1, 1, width], np.float32, "embedded")
+    inputs, spent = [hidden, history, ids, token], None
     if config.ledger:
         spent = graph_input([1], np.float32, "spent")
         inputs.append(spent)
@@ -114,15 +117,16 @@ def corrector_alone(checkpoint: Checkpoint, corrector: Corrector, idle: bool = F
     if idle:
         passed = [graph_output(op.abs(node), f"same_{at}") for at, node in enumerate(inputs)]
         return ov.Model(passed, inputs, "idle")
+    told = told_of(config, ids, token, checkpoint.sizes.vocabulary, spent)
     if config.family == "rerank":
         likeliest = Likeliest(tokens, numbers["logits"], numbers["log_sum_exp"])
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
         embedded = op.gather(op.constant(embedding), tokens, op.constant(np.int32(0)))
         scores = scores_of(likeliest, numbers["first"], numbers["text_position"])
-        state = seen(corrector, hidden, history, spent)
+        state = seen(corrector, hidden, history, told)
         added, layer = rerank_of(corrector, state, embedded, scores)
     else:
-        layer = layer_of(corrector, hidden, history, spent)
+        layer = layer_of(corrector, hidden, history, told)
         added = down_of(corrector, layer)
     outputs = [graph_output(added, "added")]
     if config.gate:

@@ -14,6 +14,7 @@ from beamless.models.corrector_graphs import (
     rerank_of,
     scores_of,
     seen,
+    told_of,
 )
 from beamless.models.graphs import decoder_body, graph_input, graph_output
 from beamless.models.operators import index, ints, odds_beside, scalar, sum_of
@@ -51,7 +52,7 @@ def corrected_graph(
     corrected choice is wrong. The full logits never leave the graph, and most of them are rounded
     once ``projection.round_projection`` or ``int8.round_matrices`` has been at it.
     """
-    inputs, hidden, others = decoder_body(checkpoint, capacity)
+    inputs, embedded, hidden, others = decoder_body(checkpoint, capacity)
     rules = rules_inputs()
     strength = graph_input([1], np.float32, "strength")
     history_shape = [corrector.config.history, checkpoint.sizes.width]
@@ -60,8 +61,9 @@ def corrected_graph(
 
     config, moved, layer = corrector.config, hidden, None
     spent = graph_input([1], np.float32, "spent") if config.ledger else None
+    told = told_of(config, inputs[0], embedded, end, spent)
     if config.family != "rerank":
-        layer = layer_of(corrector, hidden, history, spent)
+        layer = layer_of(corrector, hidden, history, told)
         added = op.multiply(strength, down_of(corrector, layer))
     if config.family == "shift":
         moved = op.add(hidden, added)
@@ -76,10 +78,10 @@ def corrected_graph(
         text_position = graph_input([1], np.float32, "text_position")
         inputs.append(text_position)
         embedding = checkpoint.arrays["model.decoder.embed_tokens.weight"].astype(np.float32)
-        embedded = op.gather(op.constant(embedding), tokens, index(0))
+        candidates = op.gather(op.constant(embedding), tokens, index(0))
         scores = scores_of(found, rules.first, text_position)
-        state = seen(corrector, hidden, history, spent)
-        added, layer = rerank_of(corrector, state, embedded, scores)
+        state = seen(corrector, hidden, history, told)
+        added, layer = rerank_of(corrector, state, candidates, scores)
         tokens, logprobs, total = _reordered(found, op.multiply(strength, added))
     outputs = [
         graph_output(tokens, "top_tokens"),

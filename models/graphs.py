@@ -69,7 +69,7 @@ def decoder_graph(checkpoint: Checkpoint, capacity: int) -> ov.Model:
     ``present_key.l``, ``present_value.l`` [B, H, 1, e], the current token's own; and
     ``alignment`` [B, A, S], the alignment heads' attention over the audio, where A > 0.
     """
-    inputs, hidden, others = decoder_body(checkpoint, capacity)
+    inputs, _, hidden, others = decoder_body(checkpoint, capacity)
     logits = project(checkpoint, hidden)
     outputs = [graph_output(logits, "logits"), graph_output(hidden, "hidden"), *others]
     return ov.Model(outputs, inputs, "decoder")
@@ -81,12 +81,14 @@ def project(checkpoint: Checkpoint, hidden: Node) -> Node:
     return op.matmul(hidden, embedding, transpose_a=False, transpose_b=True)
 
 
-def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Node, list[Node]]:
+def decoder_body(
+    checkpoint: Checkpoint, capacity: int
+) -> tuple[list[Node], Node, Node, list[Node]]:
     """Build a step up to its last hidden state.
 
     Returns:
-        The graph's inputs, the hidden state [B, 1, d], and the outputs beside it: the present
-        keys and values, and the alignment heads' attention.
+        The graph's inputs, the token's embedding and the hidden state [B, 1, d], and the outputs
+        beside it: the present keys and values, and the alignment heads' attention.
     """
     arrays, sizes, heads = checkpoint.arrays, checkpoint.sizes, checkpoint.heads
     size = sizes.width // heads
@@ -99,8 +101,9 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
     cross_bias = op.unsqueeze(weight, np.array([0, 1]))
     inputs, outputs, alignment = [ids, position, mask, weight], [], []
 
+    embedded = op.gather(floats(arrays["model.decoder.embed_tokens.weight"]), ids, index(0))
     x = op.add(
-        op.gather(floats(arrays["model.decoder.embed_tokens.weight"]), ids, index(0)),
+        embedded,
         op.gather(floats(arrays["model.decoder.embed_positions.weight"]), position, index(0)),
     )
     for layer in range(sizes.decoder_layers):
@@ -142,7 +145,7 @@ def decoder_body(checkpoint: Checkpoint, capacity: int) -> tuple[list[Node], Nod
     if alignment:
         seen = op.transpose(op.concat(alignment, axis=1), np.array([2, 1, 3, 0]))
         outputs.append(graph_output(op.squeeze(seen, np.array([3])), "alignment"))
-    return inputs, hidden, outputs
+    return inputs, embedded, hidden, outputs
 
 
 def _self_attention(

@@ -4,7 +4,7 @@ Symbols: N steps, d width, V vocabulary, W history, m units, K candidates, F sco
 C tokens that a batch is normalised over.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,12 +44,22 @@ class Network(nn.Module):
     def _build(self, config: CorrectorConfig) -> None:
         raise NotImplementedError
 
-    def seen(self, hidden: Tensor, history: Tensor, spent: Tensor | None) -> Tensor:
-        """Return what the network sees: states normalised together, and with a ledger ``spent``."""
-        x: Tensor = self.norm(torch.cat([hidden, history], dim=1))
-        if not self.config.ledger or spent is None:
-            return x
-        return torch.cat([x, spent[:, None]], dim=1)
+    def seen(self, hidden: Tensor, history: Tensor, told: Sequence[Tensor] = ()) -> Tensor:
+        """Normalise states [N, d] and [N, W·d] together; what else it is told stands behind."""
+        return torch.cat([self.norm(torch.cat([hidden, history], dim=1)), *told], dim=1)
+
+    def seen_of(self, batch: Batch, embedding: Tensor) -> Tensor:
+        """Return what the network sees of a batch, given the token embedding [V, d].
+
+        ``models/corrector_graphs.told_of`` says what it is told.
+        """
+        told = []
+        if self.config.last_token:
+            last = embedding[batch.last.clamp(min=0)]
+            told.append(layer_norm(last, last.shape[-1:]) * (batch.last >= 0)[:, None])
+        if self.config.ledger:
+            told.append(batch.spent[:, None])
+        return self.seen(batch.hidden, batch.history, told)
 
     def doubted(self, logits: Tensor, layer: Tensor) -> Tensor | None:
         """Return the logit [N] of the best token being wrong; None without a gate.
@@ -89,18 +99,16 @@ class ShiftNetwork(Network):
         self.up = nn.Linear(inputs_of(config), config.units)
         self.down = nn.Linear(config.units, config.width)
 
-    def forward(
-        self, hidden: Tensor, history: Tensor, spent: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return what to add to ``hidden`` [N, d], given ``history`` [N, W·d]; and its units."""
-        layer = _layer(self, self.up, hidden, history, spent)
+    def forward(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what to add to hidden states [N, d], given what is ``seen``; and its units."""
+        layer = _layer(self, self.up, seen)
         return self.down(layer), layer
 
     def correct(
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Project the moved hidden states."""
-        shift, layer = self(batch.hidden, batch.history, batch.spent)
+        shift, layer = self(self.seen_of(batch, embedding))
         logits = project(batch.hidden + shift, batch.first, tokens)
         return logits, self.doubted(logits, layer)
 
@@ -112,11 +120,9 @@ class DenseNetwork(Network):
         self.up = nn.Linear(inputs_of(config), config.units)
         self.down = nn.Linear(config.units, config.vocabulary)
 
-    def forward(
-        self, hidden: Tensor, history: Tensor, tokens: Tensor, spent: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, seen: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return what to add to the logits of ``tokens`` [C], as [N, C]; and the hidden units."""
-        layer = _layer(self, self.up, hidden, history, spent)
+        layer = _layer(self, self.up, seen)
         added = layer @ self.down.weight[tokens].T + self.down.bias[tokens]
         return added, layer
 
@@ -124,7 +130,7 @@ class DenseNetwork(Network):
         self, batch: Batch, tokens: Tensor, base: Tensor, project: Project, embedding: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Add to the base model's logits."""
-        added, layer = self(batch.hidden, batch.history, tokens, batch.spent)
+        added, layer = self(self.seen_of(batch, embedding), tokens)
         return base + added, self.doubted(base + added, layer)
 
 
@@ -139,24 +145,15 @@ class RerankNetwork(Network):
         self.up = nn.Linear(units, units)
         self.down = nn.Linear(units, 1, bias=False)
 
-    def forward(
-        self,
-        hidden: Tensor,
-        history: Tensor,
-        embedded: Tensor,
-        scores: Tensor,
-        spent: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, seen: Tensor, embedded: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Return what to add to the candidates' logits [N, K], and the mean of their units [N, m].
 
         Args:
-            hidden: [N, d]; history: [N, W·d].
+            seen: what is seen of each step.
             embedded: the candidates' embeddings [N, K, d].
             scores: what ``scores_of`` returned, [N, K, F].
-            spent: of the budget [N], for a ledger.
         """
-        states = self.dropout(self.seen(hidden, history, spent))
-        state = self.state(states)[:, None]  # [N, 1, m]
+        state = self.state(self.dropout(seen))[:, None]  # [N, 1, m]
         token = self.token(layer_norm(embedded, embedded.shape[-1:]))  # [N, K, m]
         x = self.dropout(gelu(state + token + self.score(scores) + state * token))
         x = self.dropout(gelu(self.up(x)))
@@ -169,8 +166,7 @@ class RerankNetwork(Network):
         top = batch.top_ids[:, : self.config.candidates]
         logprobs = batch.top_logprobs[:, : self.config.candidates]
         scores = scores_of(logprobs, batch.log_sum_exp, batch.first, batch.text_position)
-        states = (batch.hidden, batch.history)
-        added, layer = self(*states, embedding[top], scores, batch.spent)
+        added, layer = self(self.seen_of(batch, embedding), embedding[top], scores)
         places = torch.searchsorted(tokens, top)
         logits = base.scatter_add(1, places, added)
         return logits, self.doubted(logits.gather(1, places), layer)
@@ -235,10 +231,7 @@ def to_corrector(network: Network, provenance: Mapping[str, Any]) -> Corrector:
     return Corrector(replace(network.config, provenance=dict(provenance)), arrays)
 
 
-def _layer(
-    network: Network, up: nn.Linear, hidden: Tensor, history: Tensor, spent: Tensor | None
-) -> Tensor:
+def _layer(network: Network, up: nn.Linear, seen: Tensor) -> Tensor:
     """Return the hidden units [N, m] of ``shift`` and ``dense``."""
-    x = network.seen(hidden, history, spent)
-    layer: Tensor = network.dropout(gelu(up(network.dropout(x))))
+    layer: Tensor = network.dropout(gelu(up(network.dropout(seen))))
     return layer

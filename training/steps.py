@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from beamless.data_gen.subset import place
-from beamless.data_gen.traces import Steps, padded, read_recipe, read_steps
+from beamless.data_gen.traces import UNKNOWN_TOKEN, Steps, padded, read_recipe, read_steps
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.models.corrector import CorrectorConfig
 from beamless.models.whisper import Sizes
 from beamless.training.processes import rank_of_all
 
@@ -30,6 +31,7 @@ class Batch:
         log_sum_exp: of its logits, [N].
         text_position: how many tokens of text stand before the one to come, [N].
         spent: the share of the window's budget that they take, [N]; 0 where there is no bound.
+        last: the last token of text, [N]; ``NO_TOKEN`` where there is none.
     """
 
     hidden: Tensor
@@ -42,6 +44,7 @@ class Batch:
     log_sum_exp: Tensor
     text_position: Tensor
     spent: Tensor
+    last: Tensor
 
 
 class StepsDataset(Dataset[int]):
@@ -60,6 +63,7 @@ class StepsDataset(Dataset[int]):
         self._start = torch.from_numpy(np.repeat(steps.starts[:-1], lengths))
         budgets = np.array([row.get("budget") or 0 for row in steps.rows], np.float32)
         self._budget = torch.from_numpy(np.repeat(budgets, lengths))
+        self._last = torch.from_numpy(steps.last_ids.astype(np.int64))
         self._history = history
 
     def __len__(self) -> int:
@@ -87,6 +91,7 @@ class StepsDataset(Dataset[int]):
             log_sum_exp=self.log_sum_exp[at],
             text_position=position,
             spent=torch.where(budget > 0, position / budget.clamp(min=1), 0.0),
+            last=self._last[at],
         )
 
     def loader(self, batch_size: int, shuffle: bool, seed: int) -> DataLoader[int]:
@@ -161,6 +166,7 @@ def first_utterances(steps: Steps, limit: int | None) -> Steps:
         starts=np.cumsum([0, *lengths[kept]]),
         rows=[row for row in steps.rows if row["id"] in chosen],
         acceptable=steps.acceptable[at],
+        last_ids=steps.last_ids[at],
     )
 
 
@@ -177,11 +183,25 @@ def require_sizes(parts: Sequence[Steps], sizes: Sizes) -> None:
                 f"have {sizes.width}; collect them again"
             )
         ids = np.concatenate([part.target_ids, part.top_ids.ravel()])
-        if ids.min() < 0 or max(ids.max(), part.acceptable.max()) >= sizes.vocabulary:
+        highest = max(ids.max(), part.acceptable.max(), part.last_ids.max())
+        if ids.min() < 0 or highest >= sizes.vocabulary:
             raise BeamlessError(
                 f"these traces hold tokens that are none of the model's {sizes.vocabulary:,}; "
                 "collect them again"
             )
+
+
+def require_seen(parts: Sequence[Steps], config: CorrectorConfig) -> None:
+    """Refuse traces that do not hold all that a corrector sees.
+
+    Raises:
+        BeamlessError: some do not.
+    """
+    require_candidates(parts, config.candidates)
+    if config.ledger:
+        require_budgets(parts)
+    if config.last_token:
+        require_last_tokens(parts)
 
 
 def require_candidates(parts: Sequence[Steps], candidates: int) -> None:
@@ -210,6 +230,19 @@ def require_budgets(parts: Sequence[Steps]) -> None:
         )
 
 
+def require_last_tokens(parts: Sequence[Steps]) -> None:
+    """Refuse traces that were decoded before they told what was decoded.
+
+    Raises:
+        BeamlessError: some were.
+    """
+    if any((part.last_ids == UNKNOWN_TOKEN).any() for part in parts):
+        raise BeamlessError(
+            "these on-policy traces do not say what was decoded; roll out again, or train without "
+            "the last token"
+        )
+
+
 def concatenate(parts: Sequence[Steps]) -> Steps:
     """Join the steps of several folders."""
     offsets = np.cumsum([0, *(part.starts[-1] for part in parts)])
@@ -223,4 +256,5 @@ def concatenate(parts: Sequence[Steps]) -> Steps:
         starts=np.concatenate([*starts, offsets[-1:]]),
         rows=[row for part in parts for row in part.rows],
         acceptable=padded([row[row >= 0] for part in parts for row in part.acceptable]),
+        last_ids=np.concatenate([part.last_ids for part in parts]),
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from beamless.data_gen.traces import NO_TOKEN
 from beamless.inference.bundle import load_bundle
 from beamless.inference.corrected import Corrected
 from beamless.inference.encoder import Encoder
@@ -26,7 +27,7 @@ def bundle_of(tiny, folder, corrector):
 
 def untrained_for(tiny, family):
     sizes = tiny.sizes
-    options = {"units": 32, "gate": True, "ledger": True}
+    options = {"units": 32, "gate": True, "ledger": True, "last_token": True}
     config = config_of(family, tiny.hash, sizes.width, sizes.vocabulary, **options)
     return untrained(config)
 
@@ -87,7 +88,7 @@ def test_the_fused_graph_computes_what_torch_trained(learned, tiny, windows):
     seen = []
     for window in windows:
         choice, _ = open_window(chooser, window, bundle.tokenizer.prompt())
-        start = chooser.decoder.position - 1
+        start, last = chooser.decoder.position - 1, NO_TOKEN
         for text_position in range(12):
             names = ("top_tokens", "top_logprobs", "log_sum_exp")
             outputs = {name: chooser.decoder.outputs[name].copy() for name in names}
@@ -95,7 +96,8 @@ def test_the_fused_graph_computes_what_torch_trained(learned, tiny, windows):
             if text_position:
                 history = chooser.decoder.states[start + text_position - 1, 0].copy()
             hidden = chooser.decoder.states[start + text_position, 0].copy()
-            seen.append((hidden, history, text_position, outputs, choice))
+            seen.append((hidden, history, text_position, last, outputs, choice))
+            last = choice.token if choice.token < bundle.tokenizer.end else NO_TOKEN
             choice = chooser.next(choice.token, "text")
     for (tokens, logprobs, level, doubt), (*_, outputs, choice) in zip(
         by_torch(corrector, tiny, seen), seen, strict=True
@@ -125,7 +127,7 @@ def by_torch(corrector, tiny, seen):
         return logits
 
     everything = torch.arange(len(embedding))
-    for hidden, history, text_position, _, _ in seen:
+    for hidden, history, text_position, last, _, _ in seen:
         first = torch.tensor([text_position == 0])
         state = torch.from_numpy(hidden)[None]
         base = project(state, first, everything)
@@ -141,6 +143,7 @@ def by_torch(corrector, tiny, seen):
             log_sum_exp=base.logsumexp(1),
             text_position=torch.tensor([text_position]),
             spent=torch.tensor([text_position / BUDGET]),
+            last=torch.tensor([last]),
         )
         with torch.no_grad():
             corrected, doubt = network.correct(batch, everything, base, project, embedding)

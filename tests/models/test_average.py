@@ -42,15 +42,17 @@ def added(corrector: Corrector) -> np.ndarray:
     candidates = (torch.randn(STEPS, 4, WIDTH), torch.randn(STEPS, 4, NAMED_SCORES + 4))
     seen = {"shift": (), "dense": (torch.arange(VOCABULARY),), "rerank": candidates}
     with torch.no_grad():
-        moved, layer = network(*states, *seen[corrector.config.family], torch.rand(STEPS))
+        told = [torch.randn(STEPS, WIDTH)] if corrector.config.last_token else []
+        told += [torch.rand(STEPS, 1)] if corrector.config.ledger else []
+        moved, layer = network(network.seen(*states, told), *seen[corrector.config.family])
         doubt = network.doubted(torch.randn(STEPS, VOCABULARY), layer)
     return (moved if doubt is None else torch.cat([moved, doubt[:, None]], dim=1)).numpy()
 
 
 @pytest.mark.parametrize("family", ["shift", "dense", "rerank"])
-@pytest.mark.parametrize("kind", [{}, {"gate": True}, {"ledger": True}])
+@pytest.mark.parametrize("kind", [{}, {"gate": True}, {"ledger": True}, {"last_token": True}])
 def test_it_adds_the_mean_of_what_each_adds(family: str, kind: dict[str, bool]) -> None:
-    """Also with a gate and a ledger, and of members of different widths."""
+    """Also with a gate, a ledger and the last token, and of members of different widths."""
     members = [trained(seed, family, **kind) for seed in range(3)]
     together = average_of(members)
     assert together.config.units == 7 + 8 + 9

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import lightning
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from beamless.data_gen.traces import (
+    NO_TOKEN,
     Trace,
     TraceRecipe,
     open_traces,
@@ -25,7 +26,7 @@ from beamless.training.fit import _fit, train
 from beamless.training.fitting import Fitting
 from beamless.training.module import CorrectorModule
 from beamless.training.networks import ShiftNetwork
-from beamless.training.steps import Shuffled, StepsDataset
+from beamless.training.steps import Batch, Shuffled, StepsDataset
 
 
 def trace(count: int, width: int, budget: int) -> Trace:
@@ -62,12 +63,58 @@ def test_a_ledger_is_one_more_number_that_the_corrector_sees():
 
 
 def test_only_a_corrector_with_a_ledger_heeds_what_is_spent():
-    states = torch.ones(1, 24), torch.zeros(1, 24)
-    for ledger in (False, True):
-        network = ShiftNetwork(config_of("shift", "hash", 24, 50, ledger=ledger)).eval()
-        torch.nn.init.ones_(network.down.weight)
-        early, late = (network(*states, torch.tensor([share]))[0] for share in (0.1, 0.9))
-        assert torch.equal(early, late) != ledger
+    assert heeds("spent", torch.tensor([0.1]), torch.tensor([0.9]), ledger=True)
+    assert not heeds("spent", torch.tensor([0.1]), torch.tensor([0.9]))
+
+
+def test_only_a_corrector_that_is_shown_the_last_token_heeds_it():
+    assert heeds("last", torch.tensor([7]), torch.tensor([8]), last_token=True)
+    assert heeds("last", torch.tensor([0]), torch.tensor([NO_TOKEN]), last_token=True)
+    assert not heeds("last", torch.tensor([7]), torch.tensor([8]))
+
+
+def heeds(name: str, one: torch.Tensor, other: torch.Tensor, **options: bool) -> bool:
+    """Tell whether what a corrector adds depends on a field of the batch."""
+    network = ShiftNetwork(config_of("shift", "hash", 24, 50, **options)).eval()
+    torch.nn.init.ones_(network.down.weight)
+    embedding = torch.randn(50, 24, generator=torch.Generator().manual_seed(0))
+    known = dict.fromkeys((each.name for each in fields(Batch)), torch.zeros(1))
+    known |= {"hidden": torch.ones(1, 24), "history": torch.zeros(1, 24), "last": torch.tensor([3])}
+    batches = (Batch(**{**known, name: value}) for value in (one, other))
+    found = [network(network.seen_of(batch, embedding))[0] for batch in batches]
+    return not torch.equal(*found)
+
+
+def test_each_step_knows_the_token_that_it_stands_on(traces):
+    steps = read_steps(traces, ["best"])
+    expected = [NO_TOKEN, *steps.target_ids[:2], NO_TOKEN, steps.target_ids[3]]
+    assert steps.last_ids.tolist() == expected
+    assert StepsDataset(steps, history=1).batch(range(5)).last.tolist() == expected
+
+
+def test_a_step_that_was_decoded_freely_stands_on_what_was_decoded(tiny, traces):
+    rolled = replace(trace(3, tiny.sizes.width, 0), policy="on_policy", decoded_ids=(7, 8, 9))
+    path = shard_path(traces, "on_policy", "best", 0)
+    write_shard(path, [rolled], [rolled.id], read_recipe(traces), tiny.sizes.width)
+    assert read_steps(traces, ["best"], ["on_policy"]).last_ids.tolist() == [NO_TOKEN, 7, 8]
+
+
+def test_roll_outs_from_before_they_noted_what_was_decoded_teach_everything_else(
+    tiny, traces, tmp_path
+):
+    from pyarrow import parquet
+
+    rolled = replace(trace(3, tiny.sizes.width, 0), policy="on_policy", decoded_ids=(7, 8, 9))
+    path = shard_path(traces, "on_policy", "best", 0)
+    write_shard(path, [rolled], [rolled.id], read_recipe(traces), tiny.sizes.width)
+    parquet.write_table(parquet.read_table(path).drop_columns(["decoded_ids"]), path)
+    options = {"model": "tiny.en", "policies": ["teacher_forced", "on_policy"]}
+    shown = Fitting(units=4, epochs=1, last_token=True)
+    with pytest.raises(BeamlessError, match="do not say what was decoded; roll out again"):
+        train([traces], tmp_path / "no", fitting=shown, **options)
+    train([traces], tmp_path / "plain", fitting=replace(shown, last_token=False), **options)
+    train([traces], tmp_path / "forced", model="tiny.en", fitting=shown)
+    assert load_corrector(tmp_path / "forced").config.last_token
 
 
 def test_a_training_keeps_a_ledger_in_the_corrector(traces, tmp_path):

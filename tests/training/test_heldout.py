@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from beamless.data_gen.traces import Steps, padded
+from beamless.data_gen.traces import NO_TOKEN, Steps, padded
 from beamless.models.corrector import config_of, save_corrector, untrained
 from beamless.training.baselines import second_where_unsure
 from beamless.training.heldout import corrected, counted, ruled
@@ -28,6 +28,7 @@ def steps_of(tiny, tiny_bundle) -> Steps:
         starts=np.array([0, 40]),
         rows=[{"id": "a"}],
         acceptable=padded([[token] for token in targets]),
+        last_ids=np.array([NO_TOKEN, *targets[:-1]]),
     )
 
 

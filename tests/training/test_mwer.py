@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from beamless.data_gen.traces import Steps, padded
+from beamless.data_gen.traces import NO_TOKEN, Steps, padded
 from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import config_of
 from beamless.training.fit import require_objective
@@ -35,6 +35,7 @@ def steps_of(tiny) -> Steps:
         starts=np.cumsum([0, *LENGTHS]),
         rows=[{"id": i, "errors": e} for i, e in zip(IDS, ERRORS, strict=True)],
         acceptable=padded([[token] for token in targets]),
+        last_ids=np.full(count, NO_TOKEN),
     )
 
 

@@ -31,7 +31,7 @@ def trained_looking(config: CorrectorConfig) -> Corrector:
 
 def test_an_untrained_network_shifts_nothing():
     network = ShiftNetwork(CONFIG)
-    shift, _ = network(torch.randn(3, 24), torch.randn(3, 48))
+    shift, _ = network(network.seen(torch.randn(3, 24), torch.randn(3, 48)))
     assert not shift.any()
 
 
@@ -49,7 +49,8 @@ def test_torch_equals_openvino_within_a_thousandth(history):
     compiled = ov.compile_model(graph, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     ours = compiled([hidden, past])[0].reshape(-1)
     with torch.no_grad():
-        theirs, _ = network(torch.from_numpy(hidden[0]), torch.from_numpy(past.reshape(1, -1)))
+        states = torch.from_numpy(hidden[0]), torch.from_numpy(past.reshape(1, -1))
+        theirs, _ = network(network.seen(*states))
     assert np.abs(ours - theirs.numpy().reshape(-1)).max() < 1e-3
 
 
@@ -79,6 +80,7 @@ def batch_of(steps: int, seed: int = 0) -> Batch:
         log_sum_exp=torch.full((steps,), 20.0),
         text_position=torch.arange(steps),
         spent=torch.arange(steps) / 40,
+        last=torch.arange(steps) - 1,
     )
 
 
@@ -143,9 +145,10 @@ def test_rerank_judges_a_candidate_by_itself():
     state = (torch.randn(1, 24, generator=rng), torch.randn(1, 48, generator=rng))
     embedded = torch.randn(1, 4, 24, generator=rng)
     scores = torch.randn(1, 4, 11, generator=rng)
-    added, _ = network(*state, embedded, scores)
+    seen = network.seen(*state)
+    added, _ = network(seen, embedded, scores)
     embedded[0, 2, 0] += 1
-    other, _ = network(*state, embedded, scores)
+    other, _ = network(seen, embedded, scores)
     assert torch.equal((added != other)[0], torch.tensor([False, False, True, False]))
 
 

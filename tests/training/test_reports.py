@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from beamless.data_gen.targets import describe_steps
-from beamless.data_gen.traces import Steps, padded
+from beamless.data_gen.traces import NO_TOKEN, Steps, padded
 from beamless.data_gen.word_errors import normalize, word_errors
 from beamless.inference.bundle import load_bundle
 from beamless.inference.corrected import Corrected
@@ -68,6 +68,7 @@ def steps(tiny, tiny_bundle, windows) -> Steps:
         starts=np.cumsum([0, *map(len, labels)]),
         rows=[{} for _ in TEXTS],
         acceptable=padded([[token] for token in targets]),
+        last_ids=np.concatenate([[NO_TOKEN, *tokens[:-1]] for tokens in labels]),
         **joined,
     )
 

@@ -2,23 +2,30 @@
 
 from pathlib import Path
 
-from beamless.models.bundle import open_bundle
-from beamless.models.export import export
+from beamless.inference.progress import console
+from beamless.models.bundle import open_bundle, write_bundle
+from beamless.models.corrector import load_corrector
 from beamless.models.parity_record import read_parity
+from beamless.models.precision import PROFILES, Profile
+from beamless.models.whisper import load_checkpoint
 from beamless.training.parity import check
 
 GATE_CLIPS = 4  # of each bundle: the model itself was checked on more
 
 
-def checked_bundle(model: str, corrector: Path, bundle: Path) -> None:
+def checked_bundle(model: str, corrector: Path, bundle: Path, precision: Profile = "exact") -> None:
     """Export a model with a corrector and check the bundle, unless that is done.
 
     Args:
         model: the Whisper.
         corrector: the corrector's folder.
         bundle: the bundle's folder, new or one that was begun here.
+        precision: what it computes in.
     """
     if not (bundle / "bundle.json").is_file():
-        export(model, bundle, corrector=corrector)
+        write_bundle(
+            load_checkpoint(model), bundle, load_corrector(corrector), precision=PROFILES[precision]
+        )
+        console().print(f"wrote {bundle}")
     if not (read_parity(open_bundle(str(bundle))) or {}).get("passed"):
         check(str(bundle), limit=GATE_CLIPS, beam=False)

@@ -26,6 +26,7 @@ from beamless.models.corrector import (
     save_corrector,
 )
 from beamless.models.parity_record import require_parity
+from beamless.models.precision import Profile
 from beamless.models.whisper import Checkpoint, load_checkpoint
 from beamless.training.fitting import Fitting, Objective
 from beamless.training.trace_contexts import context_warning
@@ -53,6 +54,7 @@ def train(
     dev_limit: int | None = 100,
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     language: str = "en",
+    precision: Profile = "exact",
     dev_traces: Path | None = None,
     start: Path | None = None,
     devices: int = 1,
@@ -73,6 +75,7 @@ def train(
         audio_context: short or full, for decoding them, as the corrector will be used; traces of
             the other one are learned from, too, with a warning.
         language: what is spoken in them.
+        precision: what they are decoded in: exact, or fast as production does.
         dev_traces: traces of other speakers, to show how many steps are mended and harmed there.
         start: a corrector to go on from, of the same family and sizes.
         devices: GPUs, or processes where there are none, that share each batch; more than one GPU
@@ -85,8 +88,7 @@ def train(
     from beamless.training.processes import is_first, require_devices, say
     from beamless.training.steps import (
         read_training_steps,
-        require_budgets,
-        require_candidates,
+        require_seen,
         require_sizes,
     )
 
@@ -102,9 +104,7 @@ def train(
     Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary).prompt(language)
     config = _config(checkpoint, fitting)
     require_sizes(parts, checkpoint.sizes)
-    require_candidates(parts, config.candidates)
-    if config.ledger:
-        require_budgets(parts)
+    require_seen(parts, config)
     _require_folder(out, recipe)
     if warning := context_warning(traces, audio_context):
         say(warning)
@@ -113,10 +113,10 @@ def train(
     module = _module(checkpoint, config, fitting, start)
     watched = None
     if dev_traces is not None:
-        watched = _watched(dev_traces, checkpoint, targets, policies, fitting)
+        watched = _watched(dev_traces, checkpoint, config, targets, policies, fitting)
     judge = None
     if dev:
-        bundle = open_bundle(model or traced_model)
+        bundle = open_bundle(model or traced_model, precision=precision)
         require_parity(bundle)
         dev_set = read_dev_set(bundle, dev, dev_limit, language, audio_context)
         judge = DecodedErrors(dev_set, checkpoint)
@@ -150,6 +150,7 @@ _RECIPE = (
     "dev_limit",
     "audio_context",
     "language",
+    "precision",
     "dev_traces",
     "start",
 )
@@ -178,17 +179,19 @@ def _dataset(parts: Sequence[Steps], fitting: Fitting) -> "StepsDataset | ListsD
 def _watched(
     traces: Path,
     checkpoint: Checkpoint,
+    config: CorrectorConfig,
     targets: list[TargetKind],
     policies: list[Policy],
     fitting: Fitting,
 ) -> "DataLoader[int]":
     """Read the steps of other speakers, that a training is shown and does not learn from."""
-    from beamless.training.steps import read_training_steps, require_sizes
+    from beamless.training.steps import read_training_steps, require_seen, require_sizes
 
     parts, model, model_hash = read_training_steps([traces], targets, policies)
     if model_hash != checkpoint.hash:
         raise BeamlessError(f"{traces} is of {model}, the other traces are not")
     require_sizes(parts, checkpoint.sizes)
+    require_seen(parts, config)
     return _dataset(parts, fitting).loader(fitting.batch_size, False, fitting.seed)
 
 
@@ -227,6 +230,7 @@ def _config(checkpoint: Checkpoint, fitting: Fitting) -> CorrectorConfig:
         candidates=fitting.candidates,
         gate=fitting.gate,
         ledger=fitting.ledger,
+        last_token=fitting.last_token,
     )
 
 

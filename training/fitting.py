@@ -30,6 +30,7 @@ class Fitting:
         gate: let it tell too how likely its choice is wrong, at each step.
         ledger: tell it how much of the window's budget of tokens the text has spent, so that it can
             learn to stop.
+        last_token: show it the last token of text, too.
         objective: cross_entropy, of the targets' tokens; or mwer, the word errors expected over
             the beam's list, for traces towards the target list.
         epochs: times through all traces.
@@ -49,6 +50,7 @@ class Fitting:
     candidates: int = CANDIDATES
     gate: bool = False
     ledger: bool = False
+    last_token: bool = False
     objective: Objective = "cross_entropy"
     epochs: int = 3
     batch_size: int = 256

@@ -24,8 +24,9 @@ from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.average import average_of
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import Corrector, load_corrector, save_corrector
+from beamless.models.corrector import load_corrector, save_corrector
 from beamless.models.parity_record import require_parity
+from beamless.models.precision import Profile
 from beamless.models.whisper import load_checkpoint
 from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import PLAIN, train
@@ -44,6 +45,7 @@ def rounds(
     target: TargetKind = "best",
     audio_context: AudioContext = DEFAULT_AUDIO_CONTEXT,
     language: str = "en",
+    precision: Profile = "exact",
     beam_size: int = 5,
     workers: int = 1,
     members: int = 1,
@@ -62,12 +64,15 @@ def rounds(
         target: what to steer to.
         audio_context: short or full, as the bundle will be used.
         language: what is spoken.
+        precision: what all is decoded in, and the bundle is: exact, or fast as in production.
         beam_size: of the beam whose list the target is chosen from.
-        workers: how many processes collect.
+        workers: how many processes collect and roll out.
         members: trainings a round, of seeds that count up from the fitting's; the round's corrector
             is their mean, as of 'beamless average'.
         fitting: the corrector's family and size, and how it is fitted.
     """
+    from beamless.training.decoded import corrected_errors, read_dev_set
+
     require_positive(beam_size=beam_size, limit=limit, dev_limit=dev_limit)
     require_positive(workers=workers, members=members)
     if rounds < 0:
@@ -78,7 +83,8 @@ def rounds(
     names = names_of(corpora)
     for corpus in (*corpora, *dev):
         read_corpus(corpus)
-    require_parity(open_bundle(model))
+    bundle = open_bundle(model, precision=precision)
+    require_parity(bundle)
     begin(out, "rounds")
     traces = {name: out / "traces" / name for name in names}
     for name, corpus in names.items():
@@ -87,7 +93,7 @@ def rounds(
             corpus,
             traces[name],
             targets=[target],
-            model=model,
+            model=str(bundle.folder),
             language=language,
             beam_size=beam_size,
             audio_context=audio_context,
@@ -102,7 +108,15 @@ def rounds(
             for name, corpus in names.items():
                 console().rule(f"round {number}: roll out {name}")
                 visited.append(here / "rollouts" / name)
-                rollout(corpus, traces[name], visited[-1], model=before, target=target, limit=limit)
+                rollout(
+                    corpus,
+                    traces[name],
+                    visited[-1],
+                    model=before,
+                    target=target,
+                    limit=limit,
+                    workers=workers,
+                )
         seeds = range(fitting.seed, fitting.seed + members)
         folders = [here / (f"member-{seed}" if members > 1 else "corrector") for seed in seeds]
         for seed, folder in zip(seeds, folders, strict=True):
@@ -118,17 +132,19 @@ def rounds(
                     dev_limit=dev_limit,
                     audio_context=audio_context,
                     language=language,
+                    precision=precision,
                     fitting=replace(fitting, seed=seed),
                 )
         if not (here / "corrector" / "corrector.json").is_file():
             mean = average_of([load_corrector(folder) for folder in folders])
-            rate = _dev_wer(mean, model, dev, dev_limit, language, audio_context)
+            dev_set = read_dev_set(bundle, dev, dev_limit, language, audio_context)
+            rate = corrected_errors(dev_set, load_checkpoint(model), mean)[0].rate
             console().print(f"mean of {members}: dev WER {rate:.2%}")
             known = {**mean.config.provenance, "dev_wer": rate}
             config = replace(mean.config, provenance=known)
             save_corrector(replace(mean, config=config), here / "corrector")
-        checked_bundle(model, here / "corrector", here / "bundle")
-    _keep_best(model, out, rounds)
+        checked_bundle(model, here / "corrector", here / "bundle", precision)
+    _keep_best(model, out, rounds, precision)
 
 
 def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
@@ -143,22 +159,7 @@ def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def _dev_wer(
-    corrector: Corrector,
-    model: str,
-    dev: list[Path],
-    dev_limit: int | None,
-    language: str,
-    audio_context: AudioContext,
-) -> float:
-    from beamless.training.decoded import corrected_errors, read_dev_set
-
-    dev_set = read_dev_set(open_bundle(model), dev, dev_limit, language, audio_context)
-    errors, _ = corrected_errors(dev_set, load_checkpoint(model), corrector)
-    return errors.rate
-
-
-def _keep_best(model: str, out: Path, rounds: int) -> None:
+def _keep_best(model: str, out: Path, rounds: int, precision: Profile) -> None:
     """Keep the best round's corrector in float16, as it is shipped, and a bundle with it."""
     trained = {n: load_corrector(out / f"round-{n}" / "corrector") for n in range(rounds + 1)}
     rates = {n: float(one.config.provenance["dev_wer"]) for n, one in trained.items()}
@@ -167,5 +168,5 @@ def _keep_best(model: str, out: Path, rounds: int) -> None:
     best = min(rates, key=lambda number: (rates[number], number))
     write_text_atomically(out / "rounds.json", json.dumps({"dev_wer": rates, "kept": best}) + "\n")
     save_corrector(trained[best], out / "corrector", half=True)
-    checked_bundle(model, out / "corrector", out / "bundle")
+    checked_bundle(model, out / "corrector", out / "bundle", precision)
     console().print(f"kept round {best}: {out / 'bundle'}")

@@ -24,6 +24,7 @@ from beamless.data_gen.traces import (
 from beamless.inference.beam import MAX_BEAM_SIZE
 from beamless.inference.counts import require_between, require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.inference.languages import named_language
 from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
@@ -85,6 +86,7 @@ def collect(
     utterances = {u.id: u for u in spread(read_corpus(corpus), limit)}
     bundle = open_bundle(model, device)
     require_parity(bundle)
+    language = named_language(language, bundle.tokenizer)
     prompt = bundle.tokenizer.prompt(language)
     recipe = TraceRecipe(
         model=bundle.manifest.model["name"],

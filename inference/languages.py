@@ -150,6 +150,18 @@ def requested_language(wanted: str | None, tokenizer: Tokenizer) -> str | None:
     return "en"
 
 
+def named_language(wanted: str, tokenizer: Tokenizer) -> str:
+    """Return the code of the language asked for, where there is nothing to detect it from.
+
+    Raises:
+        BeamlessError: the model does not know it, or it is left open.
+    """
+    code = requested_language(wanted, tokenizer)
+    if code is None:
+        raise BeamlessError(f"--language {wanted} leaves open what is spoken; name the language")
+    return code
+
+
 def joined(texts: Iterable[str], language: str) -> str:
     """Join the texts of segments as the language writes them."""
     spoken = (text.strip() for text in texts)

@@ -13,8 +13,10 @@ from beamless.data_gen.corpora import Utterance, corpus_name, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.bundle import Bundle
+from beamless.inference.confidence import Confidence
 from beamless.inference.errors import BeamlessError
 from beamless.inference.inspection_picture import require_matplotlib
+from beamless.inference.languages import named_language
 from beamless.inference.lock import locked
 from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.progress import console, progress, screen
@@ -26,6 +28,7 @@ from beamless.training.one_window import decoded_windows
 
 UNITS = ("word", "token")
 HALVES = (False, True)
+KINDS = {"raw": "raw", "before": "as it was", "calibrated": "calibrated"}
 
 
 def calibrate(
@@ -56,6 +59,7 @@ def calibrate(
         raise BeamlessError(f"{out} exists; name another folder")
     work = [u for folder in corpora for u in spread(read_corpus(folder), limit)]
     opened = open_bundle(bundle, device)
+    language = named_language(language, opened.tokenizer)
     out.mkdir(parents=True, exist_ok=True)
     with locked(opened.folder):
         judged = list(judge(opened, work, language))
@@ -76,7 +80,7 @@ def keep(
         BeamlessError: confidence would be worse than before; nothing is written then.
     """
     try:
-        content, probabilities = results(judged)
+        content, probabilities = results(judged, opened.confidence_in(language))
         require_better(content)
     except BeamlessError:
         if not any(out.iterdir()):
@@ -118,8 +122,10 @@ def judge(bundle: Bundle, work: list[Utterance], language: str) -> Iterator[Judg
         console().print(f"left out {left_out} utterances: {reasons}")
 
 
-def results(judged: list[Judged]) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
-    """Fit on all, and on each half to judge the other.
+def results(
+    judged: list[Judged], before: Confidence | None = None
+) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
+    """Fit on all, and on each half to judge the other; judge what was fitted ``before``, too.
 
     Returns:
         What ``calibration.json`` holds; and the words' probabilities [N], raw and calibrated, half
@@ -135,10 +141,11 @@ def results(judged: list[Judged]) -> tuple[dict[str, Any], Mapping[str, np.ndarr
         fair = [calibrated(n, half) for n, half in zip(reversed(numbers), halves, strict=True)]
         found = {"raw": joined(halves).raw, "calibrated": np.concatenate(fair)}
         shown = shown or found
+        judged_too = {"before": calibrated(getattr(before, unit), joined(halves))} if before else {}
         content[f"{unit}s"] = {
             "reported": len(right),
             "wrong": float((~right).mean()),
-            **{name: quality(p, right).as_dict() for name, p in found.items()},
+            **{name: quality(p, right).as_dict() for name, p in {**found, **judged_too}.items()},
         }
     return content, shown
 
@@ -180,10 +187,11 @@ def _print(content: Mapping[str, Any], title: str) -> None:
     for column in columns:
         table.add_column(column, justify="right")
     for unit in UNITS:
-        for kind in ("raw", "calibrated"):
-            figures, part = content[f"{unit}s"][kind], content[f"{unit}s"]
+        part = content[f"{unit}s"]
+        for kind in (kind for kind in KINDS if kind in part):
+            figures = part[kind]
             table.add_row(
-                f"{unit}s, {kind}",
+                f"{unit}s, {KINDS[kind]}",
                 str(part["reported"]),
                 f"{part['wrong']:.1%}",
                 f"{figures['calibration_error']:.3f}",

@@ -6,11 +6,12 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from beamless.data_gen.corpora import named, read_corpus
+from beamless.data_gen.corpora import corpus_name, named, read_corpus
 from beamless.data_gen.subset import spread
 from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
+from beamless.inference.languages import named_language
 from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console, progress
@@ -95,6 +96,7 @@ def evaluate_bundle(
     evaluations of the same model; times then say nothing about it.
     """
     passed = _passed_gate(opened)
+    language = named_language(language, opened.tokenizer)
     names = methods or (CORRECTED if opened.has_corrector else UNCORRECTED)
     names = [*dict.fromkeys("beam5" if name == "beam" else name for name in names)]
     contenders = [contender(name, audio_context) for name in names]
@@ -102,7 +104,8 @@ def evaluate_bundle(
         contenders = [replace(c, options=replace(c.options, corrected=False)) for c in contenders]
         if opened.has_corrector:
             console().print(f"the corrector has not learned {language}: all decode without it")
-    opened.tokenizer.prompt(language)
+    if heard := _fitted_on(opened, corpora, language):
+        console().print(f"confidence was fitted on {heard}: how good it is there says nothing")
     work = {name: spread(read_corpus(folder), limit) for name, folder in named(corpora).items()}
     run = Run(
         model=opened.manifest.model["name"],
@@ -154,6 +157,14 @@ def _passed_gate(bundle: Bundle) -> bool:
         return False
     require_parity(bundle)
     return True
+
+
+def _fitted_on(bundle: Bundle, corpora: Sequence[Path], language: str) -> str:
+    """Name the corpora that the bundle's confidence was fitted on."""
+    if bundle.confidence_in(language) is None:
+        return ""
+    known = (bundle.manifest.confidence or {}).get("corpora", ())
+    return ", ".join(name for name in map(corpus_name, corpora) if name in known)
 
 
 def _open_out(out: Path, run: Run) -> Path:

@@ -14,6 +14,7 @@ import numpy as np
 from beamless.data_gen.traces import Policy, Steps, TargetKind, read_recipe
 from beamless.inference.atomic import is_taken, write_text_atomically
 from beamless.inference.errors import BeamlessError
+from beamless.inference.languages import named_language
 from beamless.inference.lock import locked
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
@@ -101,7 +102,8 @@ def train(
     checkpoint = load_checkpoint(model or traced_model)
     if checkpoint.hash != model_hash:
         raise BeamlessError(f"{checkpoint.name} is not the model that made these traces")
-    Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary).prompt(language)
+    tokenizer = Tokenizer(checkpoint.tokenizer_json, checkpoint.sizes.vocabulary)
+    language = named_language(language, tokenizer)
     config = _config(checkpoint, fitting)
     require_sizes(parts, checkpoint.sizes)
     require_seen(parts, config)

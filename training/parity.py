@@ -18,6 +18,7 @@ from beamless.inference.bundle import Bundle
 from beamless.inference.devices import NPU_ON_CPU, has_plugin, require_device
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
+from beamless.inference.languages import named_language
 from beamless.models.bundle import open_bundle
 from beamless.models.int8 import rounded_checkpoint
 from beamless.models.parity_record import write_parity
@@ -101,6 +102,7 @@ def check(
     require_device(device)
     recordings = corpus_recordings(corpus, limit) if corpus else sample_recordings()
     bundle = open_bundle(model, device, precision=precision)
+    language = named_language(language, bundle.tokenizer)
     checkpoint = checkpoint_of(bundle)
     figures = compare(bundle, checkpoint, recordings[:limit], language, beam)
     figures["corpus"] = corpus_name(corpus) if corpus else "installed sample"

@@ -32,8 +32,8 @@ STEP_COLUMNS = (
     "steps harmed",
     "calibration error, raw",
     "calibrated",
-    "wrong words found",
-    "of words so called",
+    "wrong words: recall",
+    "precision",
 )
 
 
@@ -313,7 +313,8 @@ def step_note(content: Mapping[str, Any]) -> str:
     """Say what the second table counts, and what greedy's likeliest tokens cover."""
     said = (
         "Steps along the best text of the beam's list: those where greedy misses its next token, "
-        "and those where it does not. A word is called wrong where its confidence is below one half"
+        "and those where it does not. Recall and precision: of wrong words, by a confidence below "
+        "one half"
     )
     counts = [f["target_steps"] for f in content["methods"].values() if f["target_steps"]]
     if not counts or not counts[0]["coverage"]:

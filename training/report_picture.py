@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 FIFTHS = 5
 LEAST_SHARE, MOST_SHARE = -150.0, 350.0  # %, where a bar without a bound ends
 MARKERS = "osD^vP*X<>"
+GREYS = ("0.0", "0.45", "0.25", "0.6")
 LEAST = 10  # words in a bin that is drawn
+ORACLE = "-oracle"
+Look = dict[str, Any]  # what matplotlib draws a method with
 
 
 def draw_report(rows: Sequence[Row], run: Run, found: Reports, path: Path) -> None:
@@ -25,10 +28,11 @@ def draw_report(rows: Sequence[Row], run: Run, found: Reports, path: Path) -> No
 
     figure = Figure(figsize=(12, 9), layout="constrained")
     (costs, gains), (places, sureness) = figure.subplots(2, 2)
-    _errors_against_steps(costs, found.whole["methods"])
-    _gaps(gains, found.by_corpus)
-    _places(places, rows, run)
-    _reliability(sureness, found.whole["methods"])
+    looks = looks_of(run.methods)
+    _errors_against_steps(costs, found.whole["methods"], looks)
+    _gaps(gains, found.by_corpus, looks)
+    _places(places, rows, run, looks)
+    _reliability(sureness, found.whole["methods"], looks)
     utterances = len({(row.corpus, row.id) for row in rows})
     title = f"{run.model} on {run.device}, {', '.join(run.corpora)}: {utterances} utterances"
     figure.suptitle(title, fontsize=9)
@@ -36,36 +40,45 @@ def draw_report(rows: Sequence[Row], run: Run, found: Reports, path: Path) -> No
         figure.savefig(temporary, dpi=130)
 
 
-def _errors_against_steps(axes: "Axes", methods: Mapping[str, Any]) -> None:
+def looks_of(methods: Sequence[str]) -> dict[str, Look]:
+    """Give each method one marker and grey, the same in all pictures."""
+    return {
+        name: {"marker": MARKERS[number % len(MARKERS)], "color": GREYS[number % len(GREYS)]}
+        for number, name in enumerate(methods)
+    }
+
+
+def _errors_against_steps(
+    axes: "Axes", methods: Mapping[str, Any], looks: Mapping[str, Look]
+) -> None:
     if any(figures["wer"] is None for figures in methods.values()):
         axes.text(0.5, 0.5, "no words in the references", ha="center", transform=axes.transAxes)
         return
-    for number, (name, figures) in enumerate(methods.items()):
-        point = (figures["steps"], 100 * figures["wer"])
-        axes.scatter(*point, s=50, marker=MARKERS[number % len(MARKERS)], color="0.2")
-        axes.annotate(name, point, (6, 4), textcoords="offset points", fontsize=7)
+    for name, figures in methods.items():
+        point = ([figures["steps"]], [100 * figures["wer"]])
+        axes.plot(*point, linestyle="none", markersize=8, label=name, **looks[name])
+    axes.legend(fontsize=7)
     axes.set(xlabel="decoder steps (a beam's steps decode several at once)")
     axes.set(ylabel="word error rate, %")
     axes.grid(color="0.9")
 
 
-def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
+def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]], looks: Mapping[str, Look]) -> None:
     """Draw the share of the gap closed, with its interval, for each corpus and method."""
     found: dict[str, list[tuple[str, float, float, float]]] = {}
     for corpus, content in parts.items():
         for name, figures in content["methods"].items():
             gap = figures.get("gap_closed")
-            if gap and gap["value"] is not None and "-oracle" not in name:
+            if gap and gap["value"] is not None and ORACLE not in name:
                 low = LEAST_SHARE if gap["low"] is None else 100 * gap["low"]
                 high = MOST_SHARE if gap["high"] is None else 100 * gap["high"]
                 found.setdefault(name, []).append((corpus, 100 * gap["value"], low, high))
-    step = min(0.12, 0.8 / max(1, len(found)))  # between two methods, in places and in greys
+    step = min(0.12, 0.8 / max(1, len(found)))  # between two methods
     for number, (name, gaps) in enumerate(found.items()):
         at = [list(parts).index(corpus) + step * number for corpus, *_ in gaps]
         values = np.array([bounds for _, *bounds in gaps])  # [corpora, 3]
         spread = np.abs(values[:, 1:] - values[:, :1]).T
-        marker = MARKERS[number % len(MARKERS)]
-        axes.errorbar(at, values[:, 0], spread, fmt=marker, color=str(step * number), label=name)
+        axes.errorbar(at, values[:, 0], spread, linestyle="none", label=name, **looks[name])
     axes.axhline(100, color="0.6", linestyle="--", linewidth=1)
     axes.axhline(0, color="0.6", linewidth=1)
     axes.set_xticks(range(len(parts)), list(parts), fontsize=7)
@@ -76,23 +89,18 @@ def _gaps(axes: "Axes", parts: Mapping[str, Mapping[str, Any]]) -> None:
         axes.legend(fontsize=7)
 
 
-def _reliability(axes: "Axes", methods: Mapping[str, Any]) -> None:
-    """Draw the share of right words against their confidence, calibrated where that was fitted.
-
-    Methods with something changed about them are left to the tables.
-    """
+def _reliability(axes: "Axes", methods: Mapping[str, Any], looks: Mapping[str, Look]) -> None:
+    """Draw the share of right words against their confidence, calibrated where that was fitted."""
     axes.plot([0, 1], [0, 1], color="0.8", linewidth=1)
-    for number, (name, figures) in enumerate(methods.items()):
+    for name, figures in methods.items():
         words = figures["confidence"]
-        if words is None or "+" in name or "-oracle" in name:
+        if words is None or is_varied(name):
             continue
         judged = words["calibrated"] or words["raw"]
         points = [(b["confidence"], b["right"]) for b in judged["bins"] if b["count"] >= LEAST]
         label = f"{name}: {judged['calibration_error']:.3f}"
-        grey = str(0.15 * (number % 5))
-        marker = MARKERS[number % len(MARKERS)]
         if points:
-            axes.plot(*zip(*points, strict=True), marker=marker, color=grey, label=label)
+            axes.plot(*zip(*points, strict=True), label=label, **looks[name])
     axes.set(xlabel="confidence of a word, mean of a bin", xlim=(0, 1), ylim=(0, 1))
     axes.set(ylabel="share of words that are right")
     axes.grid(color="0.9")
@@ -100,12 +108,18 @@ def _reliability(axes: "Axes", methods: Mapping[str, Any]) -> None:
         axes.legend(fontsize=7, title="expected calibration error", title_fontsize=7)
 
 
-def _places(axes: "Axes", rows: Sequence[Row], run: Run) -> None:
-    for number, method in enumerate(run.methods):
+def is_varied(method: str) -> bool:
+    """Tell whether something is changed about a method; such ones have their places in tables."""
+    return "+" in method or ORACLE in method
+
+
+def _places(axes: "Axes", rows: Sequence[Row], run: Run, looks: Mapping[str, Look]) -> None:
+    """Draw where in the sentence words are lost, as each method decodes it."""
+    for method in run.methods:
+        if is_varied(method):
+            continue
         shares = errors_by_place([row for row in rows if row.method == method], run.language)
-        style = ("-", "--", ":", "-.")[number % 4]
-        grey = str(0.15 * (number % 5))
-        axes.plot(range(1, FIFTHS + 1), 100 * shares, style, color=grey, label=method)
+        axes.plot(range(1, FIFTHS + 1), 100 * shares, label=method, **looks[method])
     axes.set_xticks(range(1, FIFTHS + 1))
     axes.set(xlabel="fifth of the sentence", ylabel="reference words mangled or lost, %")
     axes.grid(color="0.9")

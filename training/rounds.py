@@ -20,6 +20,7 @@ from beamless.data_gen.traces import TargetKind
 from beamless.inference.atomic import begin, require_own, write_text_atomically
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
+from beamless.inference.languages import named_language
 from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.average import average_of
@@ -85,6 +86,7 @@ def rounds(
         read_corpus(corpus)
     bundle = open_bundle(model, precision=precision)
     require_parity(bundle)
+    language = named_language(language, bundle.tokenizer)
     begin(out, "rounds")
     traces = {name: out / "traces" / name for name in names}
     for name, corpus in names.items():

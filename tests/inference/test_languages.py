@@ -3,7 +3,13 @@
 import pytest
 
 from beamless.inference.errors import BeamlessError
-from beamless.inference.languages import NAMES, joined, language_code, requested_language
+from beamless.inference.languages import (
+    NAMES,
+    joined,
+    language_code,
+    named_language,
+    requested_language,
+)
 from beamless.inference.longform import LongForm
 from beamless.inference.methods import method_of
 from beamless.inference.options import DecodingOptions
@@ -21,6 +27,12 @@ def test_b28_a_language_may_be_given_in_every_common_form(base_bundle, wanted):
 @pytest.mark.parametrize("wanted", [None, "", "auto", "AUTO"])
 def test_b28_none_empty_and_auto_ask_for_detection(base_bundle, wanted):
     assert requested_language(wanted, base_bundle.tokenizer) is None
+
+
+def test_where_nothing_can_be_detected_a_language_has_any_name_but_must_have_one(base_bundle):
+    assert named_language("Swedish", base_bundle.tokenizer) == "sv"
+    with pytest.raises(BeamlessError, match="name the language"):
+        named_language("auto", base_bundle.tokenizer)
 
 
 @pytest.mark.parametrize("wanted", ["xx", "xx-SE", "Klingon", "s", "<|xx|>"])

@@ -27,6 +27,7 @@ from beamless.training.calibration import (
     ranking,
     reliability,
 )
+from beamless.training.evaluate import evaluate
 from beamless.training.judged_words import Judged
 from beamless.training.right_words import right_words
 
@@ -182,6 +183,30 @@ def test_the_report_judges_words_and_tokens_raw_and_calibrated(calibration):
     assert content["tokens"]["reported"] >= content["words"]["reported"] > 5
     assert content["word"] == list(bundle.manifest.confidence["word"])
     assert (report / "calibration.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_that_a_bundle_has_already_are_judged_beside_the_new_ones(
+    calibration, recordings, tmp_path
+):
+    shutil.copytree(calibration[0].folder, tmp_path / "bundle")
+    calibrate(str(tmp_path / "bundle"), [recordings], out=tmp_path / "report")
+    again = json.loads((tmp_path / "report" / "calibration.json").read_text(encoding="utf-8"))
+    first = json.loads((calibration[2] / "calibration.json").read_text(encoding="utf-8"))
+    assert "before" not in first["words"]
+    assert again["words"]["raw"] == first["words"]["raw"]
+    assert again["words"]["before"] != again["words"]["raw"]
+    assert again["words"]["before"]["log_loss"] <= again["words"]["calibrated"]["log_loss"]
+
+
+def test_a_report_on_what_confidence_was_fitted_on_says_so(
+    calibration, recordings, tmp_path, capsys
+):
+    other = tmp_path / "other"
+    shutil.copytree(recordings, other)
+    for corpus, fitted in ((recordings, True), (other, False)):
+        options = {"methods": ["greedy"], "limit": 2, "language": "English"}
+        evaluate(str(calibration[0].folder), [corpus], **options)
+        assert ("confidence was fitted on" in capsys.readouterr().err) == fitted
 
 
 def test_an_earlier_report_is_not_written_over(calibration, recordings):

@@ -218,7 +218,7 @@ def test_confidence_that_nobody_calibrated_is_told_as_raw_alone():
     assert figures["confidence"]["calibrated"] is None
     line = dict(zip(STEP_COLUMNS, step_cells(figures), strict=True))
     assert line["calibrated"] == ""
-    assert (line["wrong words found"], line["of words so called"]) == ("100%", "100%")
+    assert (line["wrong words: recall"], line["precision"]) == ("100%", "100%")
 
 
 def test_words_that_are_all_right_leave_no_ranking_and_valid_json(tmp_path):

@@ -16,6 +16,7 @@ from beamless.inference.cache import cache_folder
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.inspection_picture import require_matplotlib
+from beamless.inference.languages import named_language
 from beamless.inference.progress import console, progress
 from beamless.inference.tokenizer import Tokenizer
 from beamless.models.bundle import open_bundle
@@ -62,11 +63,11 @@ def bench(
     """
     require_positive(repeats=repeats, threads=threads, longest=longest, join=join)
     names, left_out = chosen(implementations)
-    word_errors(normalize("a", language), normalize("b", language))  # is what counts here?
     if out:
         require_matplotlib()
     opened = open_bundle(model)
-    opened.tokenizer.prompt(language)  # does the model know it?
+    language = named_language(language, opened.tokenizer)
+    word_errors(normalize("a", language), normalize("b", language))  # is what counts here?
     with _folder(out) as folder:
         clips = read_clips(corpora, limit, longest, join, folder)
         run = Run(

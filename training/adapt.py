@@ -8,13 +8,10 @@ without rooms and noise; what the rest loses, on corpora given with ``--dev``.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
-
-from rich.table import Table
+from typing import cast
 
 from beamless.data_gen import augment
 from beamless.data_gen.augment import load_recipe
@@ -22,53 +19,33 @@ from beamless.data_gen.augmented_copy import augmented_copy
 from beamless.data_gen.casting import Cast, Role, cast_from_recipe
 from beamless.data_gen.collect import collect
 from beamless.data_gen.corpora import Utterance, named, read_corpus
-from beamless.data_gen.glossary import general_sentences, holds, read_terms, sentences_around
+from beamless.data_gen.glossary import general_sentences, read_terms, sentences_around
 from beamless.data_gen.subset import spread
 from beamless.data_gen.synth import make_corpus
-from beamless.data_gen.targets import errors_of
 from beamless.data_gen.text_lines import digest_of, read_text_lines
 from beamless.data_gen.traces import Policy, TargetKind
 from beamless.data_gen.voices import load_voice
-from beamless.data_gen.word_errors import Errors
-from beamless.inference.atomic import (
-    begin,
-    require_own,
-    require_same,
-    write_text_atomically,
-)
+from beamless.inference.atomic import begin, require_own, require_same
 from beamless.inference.audio import WINDOW_SECONDS
-from beamless.inference.bundle import Bundle
 from beamless.inference.counts import require_between, require_positive
 from beamless.inference.errors import BeamlessError
-from beamless.inference.methods import DEFAULT_METHOD, open_method
-from beamless.inference.options import DEFAULT_AUDIO_CONTEXT
-from beamless.inference.progress import console, screen, track
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import save_corrector
+from beamless.models.corrector import CANDIDATES, Corrector, Family, save_corrector
 from beamless.models.parity_record import require_parity
+from beamless.models.precision import Profile
 from beamless.models.pretrained import pretrained
+from beamless.training.adapt_report import REPORT, report
 from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import train
 from beamless.training.fitting import Fitting
-from beamless.training.one_window import decoded_windows
 from beamless.training.steps import read_training_steps
 
 ROOMS = Path(augment.__file__).with_name("adapt.yaml")
 SPEEDS = (0.85, 1.15)
 TARGETS: list[TargetKind] = ["reference", "best"]
 POLICIES: list[Policy] = ["teacher_forced", "on_policy"]
-REPORT = "adapt.json"
 MOST_GENERAL = 100_000  # sentences
 ONE_ASIDE_OF = 5  # speakers; at least one, if there are two
-
-
-@dataclass(frozen=True)
-class Recall:
-    """How often terms were heard, and the word errors of all that was said."""
-
-    heard: int
-    said: int
-    errors: Errors
 
 
 def adapt(
@@ -86,6 +63,7 @@ def adapt(
     epochs: int = 12,
     learning_rate: float = 3e-4,
     seed: int = 0,
+    precision: Profile = "fast",
 ) -> None:
     """Teach a corrector names and terms, and report what that gains and what it costs.
 
@@ -107,10 +85,10 @@ def adapt(
         epochs: times through all traces.
         learning_rate: of AdamW, at the start.
         seed: of sentences, weights and order.
+        precision: what all is decoded in, and the bundle is: fast as in production, or exact.
     """
     require_positive(per_word=per_word, dev_limit=dev_limit)
     require_between(0, MOST_GENERAL, general=general)
-    fitting = Fitting(epochs=epochs, learning_rate=learning_rate, seed=seed)
     require_own(out, "adapt")
     if (out / REPORT).exists():
         raise BeamlessError(f"{out} holds a finished adaptation; name another folder")
@@ -118,14 +96,16 @@ def adapt(
     own = [line.text for line in read_text_lines(sentences)] if sentences else []
     others = {name: _dev_set(folder, dev_limit) for name, folder in named(dev).items()}
     rooms = load_recipe(ROOMS)
-    before = open_bundle(model)
+    before = open_bundle(model, precision=precision)
+    corrector = pretrained(before.manifest.model["hash"])
+    fitting = replace(like(corrector), epochs=epochs, learning_rate=learning_rate, seed=seed)
     if traces:
         _, traced_model, model_hash = read_training_steps(traces, TARGETS, POLICIES)
         if model_hash != before.manifest.model["hash"]:
             raise BeamlessError(f"the traces are of another model than {model}: of {traced_model}")
     require_parity(before)
-    cast = cast_from_recipe(voices) if voices else _one_voice()
-    known, aside = set_aside(cast)
+    speakers = cast_from_recipe(voices) if voices else _one_voice()
+    known, aside = set_aside(speakers)
     learnt, judged = sentences_around(terms, own, per_word, seed)
     begin(out, "adapt")
     asked = {
@@ -136,6 +116,7 @@ def adapt(
         "traces": [folder.name for folder in traces],
         "per_word": per_word,
         "general": general,
+        "precision": precision,
         "fitting": asdict(fitting),
     }
     text = json.dumps(asked, indent=2, ensure_ascii=False) + "\n"
@@ -150,8 +131,10 @@ def adapt(
         make_corpus(unrelated, out / "general", known, {**origin, "general": general})
         targets["general"] = "best"
     for name, target in targets.items():
-        collect(out / name, out / "traces" / name, targets=[target], model=model)
-    start = _start(before, out)
+        where = out / "traces" / name
+        collect(out / name, where, targets=[target], model=str(before.folder))
+    if corrector is not None:
+        save_corrector(corrector, out / "start")
     if not (out / "corrector" / "corrector.json").is_file():
         train(
             [*(out / "traces" / name for name in targets), *traces],
@@ -159,11 +142,11 @@ def adapt(
             model=model,
             targets=TARGETS,
             policies=POLICIES,
-            start=start,
+            start=out / "start" if corrector is not None else None,
             fitting=fitting,
         )
     bundle = out / "bundle"
-    checked_bundle(model, out / "corrector", bundle)
+    checked_bundle(model, out / "corrector", bundle, precision)
     corpora = {"terms": read_corpus(out / "judged"), **others}
     report(before, open_bundle(str(bundle)), corpora, aside is not None, out)
 
@@ -213,61 +196,17 @@ def set_aside(cast: Cast) -> tuple[Cast, Cast | None]:
     return part(judging=False), part(judging=True)
 
 
-def _start(bundle: Bundle, out: Path) -> Path | None:
-    """Write the corrector to go on from into a folder, or return None where there is none."""
-    corrector = pretrained(bundle.manifest.model["hash"])
+def like(corrector: Corrector | None) -> Fitting:
+    """Return how to train a corrector of the same family and sizes, or the usual one."""
     if corrector is None:
-        return None
-    save_corrector(corrector, out / "start")
-    return out / "start"
-
-
-def recall(bundle: Bundle, utterances: Sequence[Utterance], title: str) -> Recall:
-    """Decode utterances by a bundle's default method; count the terms in what was heard."""
-    tokenizer = bundle.tokenizer
-    decode = open_method(bundle, DEFAULT_METHOD, "en")
-    heard, said, errors = 0, 0, Errors()
-    watched = track(utterances, title)
-    for utterance, found in decoded_windows(bundle, decode, watched, DEFAULT_AUDIO_CONTEXT):
-        if found is None:
-            continue
-        errors += errors_of(found.tokens, utterance.text, tokenizer, "en")
-        term = utterance.extra.get("term")
-        if term:
-            said += 1
-            heard += holds(tokenizer.decode(found.tokens), str(term))
-    return Recall(heard, said, errors)
-
-
-def report(
-    before: Bundle,
-    after: Bundle,
-    corpora: dict[str, list[Utterance]],
-    other_speakers: bool,
-    out: Path,
-) -> None:
-    """Measure both bundles; show and write what the terms gained and the rest lost."""
-    table = Table("", "terms heard, before", "after", "WER before", "after", title_justify="left")
-    content: dict[str, Any] = {}
-    for name, utterances in corpora.items():
-        old = recall(before, utterances, f"{name}, before")
-        new = recall(after, utterances, f"{name}, after")
-        terms = [f"{one.heard} of {one.said}" if one.said else "" for one in (old, new)]
-        table.add_row(name, *terms, f"{old.errors.rate:.2%}", f"{new.errors.rate:.2%}")
-        content[name] = {
-            "utterances": len(utterances),
-            "said": old.said,
-            "heard": {"before": old.heard, "after": new.heard},
-            "wer": {"before": old.errors.rate, "after": new.errors.rate},
-        }
-    screen().print(table)
-    if not other_speakers:
-        console().print("there is one speaker only: it says the sentences that judge, too")
-    write_text_atomically(out / REPORT, json.dumps(content, indent=2) + "\n")
-    console().print(f"wrote {out / 'bundle'}")
-    heard, said = content["terms"]["heard"], content["terms"]["said"]
-    if heard["after"] <= heard["before"] < said:
-        console().print(
-            f"no more terms are heard than before: {heard['before']} of {said}, "
-            f"now {heard['after']}; without training, 'beamless transcribe --hotwords' may help"
-        )
+        return Fitting()
+    config = corrector.config
+    return Fitting(
+        family=cast(Family, config.family),
+        history=config.history,
+        units=config.units,
+        candidates=config.candidates or CANDIDATES,
+        gate=config.gate,
+        ledger=config.ledger,
+        last_token=config.last_token,
+    )

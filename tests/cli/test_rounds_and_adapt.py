@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from beamless.data_gen.corpora import read_corpus
 from beamless.data_gen.glossary import holds
 from beamless.data_gen.traces import read_recipe
+from beamless.models.corrector import load_corrector
+from beamless.models.pretrained import pretrained
 
 WORDS = ["Reineke", "Isegrim", "Old Nobel"]
 SMALL = ("--epochs", 1, "--units", 16)
@@ -28,7 +31,7 @@ def corpus(tmp_path_factory) -> Path:
     (folder / "texts.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     said = beamless("synth", folder / "texts.txt", folder / "train")
     assert said.returncode == 0, said.stderr
-    checked = beamless("check", "tiny.en", "--limit", 2, "--no_beam")
+    checked = beamless("check", "tiny.en", "--limit", 2, "--no_beam", "--precision", "fast")
     assert checked.returncode == 0, checked.stderr
     return folder / "train"
 
@@ -37,7 +40,8 @@ def corpus(tmp_path_factory) -> Path:
 def made(corpus, tmp_path_factory) -> tuple[tuple[object, ...], Path]:
     """The command of one on-policy round, and its folder when it is done."""
     out = tmp_path_factory.mktemp("rounds") / "made"
-    command = ("rounds", corpus, out, "--dev", corpus, "--rounds", 1, *SMALL)
+    fast = ("--precision", "fast", "--workers", 2)
+    command = ("rounds", corpus, out, "--dev", corpus, "--rounds", 1, *fast, *SMALL)
     done = beamless(*command)
     assert done.returncode == 0, done.stderr
     return command, out
@@ -51,6 +55,7 @@ def test_each_round_is_judged_by_decoding_and_the_best_one_is_kept(made):
     assert kept == min(judged["dev_wer"].values())
     manifest = json.loads((out / "bundle" / "bundle.json").read_text(encoding="utf-8"))
     assert manifest["corrector"]["provenance"]["dev_wer"] == kept
+    assert manifest["precision"]["weights"] == "int8"
 
 
 def test_later_rounds_learn_from_what_the_corrector_itself_visited(made):
@@ -90,7 +95,19 @@ def test_a_glossary_becomes_a_bundle_and_a_report(corpus, adapted):
     report = json.loads((out / "adapt.json").read_text(encoding="utf-8"))
     assert report["terms"]["said"] == len(WORDS)
     assert set(report) == {"terms", "/".join(corpus.parts[-2:])}
-    assert (out / "bundle" / "bundle.json").is_file()
+    manifest = json.loads((out / "bundle" / "bundle.json").read_text(encoding="utf-8"))
+    assert manifest["precision"]["weights"] == "int8"
+    lines = (out / "terms.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "term,said,heard_before,heard_after"
+    assert sorted(line.split(",")[0] for line in lines[1:]) == sorted(WORDS)
+    assert (out / "terms.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_adaptation_goes_on_from_the_corrector_that_comes_with_us(adapted):
+    _, out = adapted
+    start, made = (load_corrector(out / part).config for part in ("start", "corrector"))
+    assert replace(start, provenance={}) == replace(made, provenance={})
+    assert start.provenance == pretrained(start.model_hash).config.provenance
 
 
 def test_sentences_are_learnt_in_rooms_too_and_judge_as_they_were_said(adapted):

@@ -10,7 +10,9 @@ from beamless.data_gen.casting import Cast, Role
 from beamless.data_gen.corpora import Utterance
 from beamless.inference.atomic import begin
 from beamless.inference.errors import BeamlessError
-from beamless.training.adapt import adapt, report, set_aside
+from beamless.models.corrector import config_of, untrained
+from beamless.training.adapt import adapt, like, set_aside
+from beamless.training.adapt_report import report
 
 
 def voice(name, *speakers):
@@ -105,3 +107,22 @@ def test_terms_that_are_heard_no_more_than_before_are_said(
     printed = " ".join(capsys.readouterr().err.split())
     line = "no more terms are heard than before: 0 of 1, now 0; without training, 'beamless"
     assert (f"{line} transcribe --hotwords' may help" in printed) == told
+
+
+def test_terms_that_are_still_missed_are_named(tiny_bundle, clip, tmp_path, capsys):
+    terms = ["fox", *(f"Name{n}" for n in range(11))]
+    said = [Utterance(t, clip, SENTENCE, "joe", 3.0, "", "", extra={"term": t}) for t in terms]
+    report(tiny_bundle, tiny_bundle, {"terms": said}, other_speakers=True, out=tmp_path)
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "not always heard: Name0 (0 of 1), Name1 (0 of 1)" in printed
+    assert "Name9 (0 of 1) and 1 more" in printed
+    assert "fox (" not in printed
+
+
+@pytest.mark.parametrize("family", ["shift", "rerank", "dense"])
+def test_a_corrector_is_trained_further_with_the_sizes_that_it_has(family):
+    options = {"units": 16, "gate": True, "ledger": True, "last_token": True, "candidates": 4}
+    config = config_of(family, "m" * 64, 12, 30, **options)
+    fitting = like(untrained(config))
+    sizes = {name: getattr(fitting, name) for name in options}
+    assert config_of(family, "m" * 64, 12, 30, history=fitting.history, **sizes) == config

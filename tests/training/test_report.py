@@ -9,7 +9,7 @@ import pytest
 
 from beamless.inference.errors import BeamlessError
 from beamless.training.contenders import contender
-from beamless.training.evaluate import _open_out
+from beamless.training.evaluate import CORRECTED, _open_out
 from beamless.training.kept_rows import read_rows
 from beamless.training.report import (
     COLUMNS,
@@ -23,7 +23,7 @@ from beamless.training.report import (
 )
 from beamless.training.report_files import write_report
 from beamless.training.report_page import markdown
-from beamless.training.report_picture import errors_by_place
+from beamless.training.report_picture import errors_by_place, looks_of
 
 RUN = Run("tiny.en", "hash", ("toy",), "CPU", "en", ("greedy", "corrected", "beam5"), None, True)
 ROW = Row(
@@ -344,3 +344,8 @@ def test_noise_has_no_rate_of_errors_in_words():
     run = replace(RUN, methods=("greedy",))
     page = markdown([noise], run, reports([noise], run))
     assert "| no words | 0 | 3 | 0 |" in page
+
+
+def test_no_two_methods_look_alike_in_the_pictures():
+    looks = looks_of(CORRECTED)
+    assert len({tuple(sorted(look.items())) for look in looks.values()}) == len(CORRECTED)

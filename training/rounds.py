@@ -3,21 +3,24 @@
 Round 0 learns from the target's own prefixes (teacher forcing). Each further round lets the
 corrector of the round before decode freely, labels every prefix that it visits with the tokens
 that are best there (optimal completion, Sabour et al. 2019), and trains again on all there is.
-The round with the fewest word errors on the dev set is kept.
+The round with the fewest word errors on all of the dev set is kept.
 
 The recipes in ``training/configs/`` are this function's arguments.
 """
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from beamless.data_gen.collect import collect
 from beamless.data_gen.corpora import corpus_name, read_corpus
 from beamless.data_gen.rollout import rollout
 from beamless.data_gen.traces import TargetKind
 from beamless.inference.atomic import begin, require_own, write_text_atomically
+from beamless.inference.bundle import read_manifest
 from beamless.inference.counts import require_positive
 from beamless.inference.errors import BeamlessError
 from beamless.inference.languages import named_language
@@ -25,13 +28,16 @@ from beamless.inference.options import DEFAULT_AUDIO_CONTEXT, AudioContext
 from beamless.inference.progress import console
 from beamless.models.average import average_of
 from beamless.models.bundle import open_bundle
-from beamless.models.corrector import load_corrector, save_corrector
+from beamless.models.corrector import Corrector, load_corrector, save_corrector
 from beamless.models.parity_record import require_parity
 from beamless.models.precision import Profile
 from beamless.models.whisper import load_checkpoint
 from beamless.training.checked_bundle import checked_bundle
 from beamless.training.fit import PLAIN, train
 from beamless.training.fitting import Fitting
+
+if TYPE_CHECKING:
+    from beamless.training.decoded import DevSet
 
 
 def rounds(
@@ -58,9 +64,10 @@ def rounds(
         corpora: what to learn from.
         out: a folder for all that is made; corrector and bundle are in it when it is done.
         model: the Whisper to correct, past 'beamless check'.
-        dev: corpora of other speakers, to choose the epoch and the round by.
+        dev: corpora of other speakers, to choose the epoch and the round by: a round by all of
+            them, which tell the more from luck.
         limit: only so many utterances of each corpus.
-        dev_limit: only so many utterances of each dev corpus.
+        dev_limit: only so many utterances of each dev corpus for the epochs.
         rounds: on-policy rounds after the first training.
         target: what to steer to.
         audio_context: short or full, as the bundle will be used.
@@ -72,7 +79,7 @@ def rounds(
             is their mean, as of 'beamless average'.
         fitting: the corrector's family and size, and how it is fitted.
     """
-    from beamless.training.decoded import corrected_errors, read_dev_set
+    from beamless.training.decoded import read_dev_set
 
     require_positive(beam_size=beam_size, limit=limit, dev_limit=dev_limit)
     require_positive(workers=workers, members=members)
@@ -139,14 +146,10 @@ def rounds(
                 )
         if not (here / "corrector" / "corrector.json").is_file():
             mean = average_of([load_corrector(folder) for folder in folders])
-            dev_set = read_dev_set(bundle, dev, dev_limit, language, audio_context)
-            rate = corrected_errors(dev_set, load_checkpoint(model), mean)[0].rate
-            console().print(f"mean of {members}: dev WER {rate:.2%}")
-            known = {**mean.config.provenance, "dev_wer": rate}
-            config = replace(mean.config, provenance=known)
-            save_corrector(replace(mean, config=config), here / "corrector")
+            save_corrector(mean, here / "corrector")
         checked_bundle(model, here / "corrector", here / "bundle", precision)
-    _keep_best(model, out, rounds, precision)
+    dev_set = read_dev_set(bundle, dev, None, language, audio_context)
+    _keep_best(model, dev_set, out, rounds, precision)
 
 
 def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
@@ -161,14 +164,30 @@ def names_of(corpora: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def _keep_best(model: str, out: Path, rounds: int, precision: Profile) -> None:
+def _keep_best(model: str, dev_set: "DevSet", out: Path, rounds: int, precision: Profile) -> None:
     """Keep the best round's corrector in float16, as it is shipped, and a bundle with it."""
+    from beamless.training.decoded import corrected_errors
+
+    checkpoint = load_checkpoint(model)
     trained = {n: load_corrector(out / f"round-{n}" / "corrector") for n in range(rounds + 1)}
-    rates = {n: float(one.config.provenance["dev_wer"]) for n, one in trained.items()}
-    for number, rate in rates.items():
-        console().print(f"round {number}: dev WER {rate:.2%}")
+    rates = {}
+    for number, corrector in trained.items():
+        rates[number] = corrected_errors(dev_set, checkpoint, corrector)[0].rate
+        console().print(f"round {number}: dev WER {rates[number]:.2%}")
     best = min(rates, key=lambda number: (rates[number], number))
     write_text_atomically(out / "rounds.json", json.dumps({"dev_wer": rates, "kept": best}) + "\n")
-    save_corrector(trained[best], out / "corrector", half=True)
+    kept = trained[best]
+    known = {**kept.config.provenance, "dev_wer": rates[best]}
+    config = replace(kept.config, provenance=known)
+    save_corrector(replace(kept, config=config), out / "corrector", half=True)
+    _remove_other(out / "bundle", load_corrector(out / "corrector"))
     checked_bundle(model, out / "corrector", out / "bundle", precision)
     console().print(f"kept round {best}: {out / 'bundle'}")
+
+
+def _remove_other(bundle: Path, corrector: Corrector) -> None:
+    """Remove the bundle that an earlier run kept, where more rounds have found a better one."""
+    if (bundle / "bundle.json").is_file():
+        known = read_manifest(bundle).corrector
+        if known is None or known["hash"] != corrector.hash:
+            shutil.rmtree(bundle)

@@ -50,7 +50,7 @@ def test_a_round_of_two_members_keeps_their_mean(tiny_bundle, speech, other_spee
             file.write(json.dumps({"id": name, "file_name": f"{name}.wav", "text": text}) + "\n")
     made = tmp_path / "made"
     begin(made, "rounds")
-    for done in (made / "round-0" / "bundle", made / "bundle"):  # so that none is built and checked
+    for done in (made / "round-0" / "bundle", made / "bundle"):  # what an earlier run left there
         shutil.copytree(tiny_bundle.folder, done)
         write_parity(load_bundle(done), {"passed": True})
     write_parity(open_bundle("tiny.en"), {"passed": True})
@@ -63,3 +63,5 @@ def test_a_round_of_two_members_keeps_their_mean(tiny_bundle, speech, other_spee
     assert kept.units == 16
     assert [origin["seed"] for origin in kept.provenance["members"]] == [3, 4]
     assert kept.provenance["languages"] == ["en"]
+    fused = load_bundle(made / "bundle").manifest.corrector
+    assert fused["hash"] == load_corrector(made / "corrector").hash

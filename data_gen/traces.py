@@ -401,7 +401,7 @@ def _last_ids(table: Any) -> Iterator[np.ndarray]:  # noqa: ANN401
     for forced, said, policy in zip(targets, decoded, table["policy"].to_pylist(), strict=True):
         known = said or (forced if policy == "teacher_forced" else [UNKNOWN_TOKEN] * len(forced))
         if len(known) != len(forced):
-            raise ValueError("as many tokens were decoded as there are steps")
+            raise ValueError("decoded_ids has not one token a step")
         yield np.array([NO_TOKEN, *known[:-1]], np.int32)
 
 

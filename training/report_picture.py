@@ -123,7 +123,8 @@ def _places(axes: "Axes", rows: Sequence[Row], run: Run, looks: Mapping[str, Loo
     axes.set_xticks(range(1, FIFTHS + 1))
     axes.set(xlabel="fifth of the sentence", ylabel="reference words mangled or lost, %")
     axes.grid(color="0.9")
-    axes.legend(fontsize=7)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7)
 
 
 def errors_by_place(rows: Sequence[Row], language: str = "en") -> np.ndarray:

@@ -239,9 +239,11 @@ def test_joined_recordings_hold_everything_that_is_said(corpus, tmp_path):
     assert all(clip.path.is_file() and clip.seconds > 7 for clip in found)
 
 
-@pytest.mark.parametrize("language", ["xx", "sv"])
+@pytest.mark.parametrize(
+    ("language", "told"), [("xx", "there is no language"), ("sv", "an English-only model")]
+)
 def test_a_language_that_the_model_has_not_is_refused_before_anything_runs(
-    toy, corpus, tiny_bundle, tmp_path, language
+    toy, corpus, tiny_bundle, tmp_path, language, told
 ):
-    with pytest.raises(BeamlessError, match="an English-only model"):
+    with pytest.raises(BeamlessError, match=told):
         bench(str(tiny_bundle.folder), [corpus], implementations=["toy"], language=language)

@@ -341,6 +341,7 @@ def _acceptable(column: Any, targets: Any) -> Iterator[list[int]]:  # noqa: ANN4
 _BUDGET = "budget"  # of a trace; those made before there was one have none
 _DECODED = "decoded_ids"  # and so with this one
 NO_TOKEN, UNKNOWN_TOKEN = -1, -2
+LARGEST = 1 << 24  # above any token
 _STEP_COLUMNS = [
     "target_ids",
     "log_sum_exp",
@@ -402,6 +403,10 @@ def _last_ids(table: Any) -> Iterator[np.ndarray]:  # noqa: ANN401
         known = said or (forced if policy == "teacher_forced" else [UNKNOWN_TOKEN] * len(forced))
         if len(known) != len(forced):
             raise ValueError("decoded_ids has not one token a step")
+        if not all(type(token) is int and token < LARGEST for token in known):
+            raise ValueError("decoded_ids holds what is no token")
+        if said and min(known) < 0:
+            raise ValueError("decoded_ids holds what is no token")
         yield np.array([NO_TOKEN, *known[:-1]], np.int32)
 
 

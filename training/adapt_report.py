@@ -74,7 +74,8 @@ def draw_terms(terms: Sequence[Term], path: Path) -> None:
     axes.hlines(places, *zip(*shares, strict=True), color="0.7")
     axes.plot([b for b, _ in shares], places, "o", color="0", mfc="none", label="before")
     axes.plot([a for _, a in shares], places, "s", color="0", markersize=4, label="after")
-    axes.set_yticks(places, [f"{t.term} ({t.said})" for t in shown], fontsize=8)
+    names = [f"{t.term} ({t.said})" for t in shown]
+    axes.set_yticks(places, names, fontsize=8, parse_math=False)
     axes.set(xlim=(-5, 105), xlabel="heard of the times that it was said, %")
     axes.invert_yaxis()
     axes.legend(fontsize=8)
@@ -113,7 +114,8 @@ def report(
     if not other_speakers:
         console().print("there is one speaker only: it says the sentences that judge, too")
     write_csv(out / "terms.csv", Term, told)
-    draw_terms(told, out / "terms.png")
+    if told:
+        draw_terms(told, out / "terms.png")
     write_text_atomically(out / REPORT, json.dumps(content, indent=2) + "\n")
     missed = [f"{t.term} ({t.heard_after} of {t.said})" for t in told if t.heard_after < t.said]
     if missed:

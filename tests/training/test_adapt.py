@@ -12,7 +12,7 @@ from beamless.inference.atomic import begin
 from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import config_of, untrained
 from beamless.training.adapt import adapt, like, set_aside
-from beamless.training.adapt_report import report
+from beamless.training.adapt_report import Term, draw_terms, report
 
 
 def voice(name, *speakers):
@@ -126,3 +126,9 @@ def test_a_corrector_is_trained_further_with_the_sizes_that_it_has(family):
     fitting = like(untrained(config))
     sizes = {name: getattr(fitting, name) for name in options}
     assert config_of(family, "m" * 64, 12, 30, history=fitting.history, **sizes) == config
+
+
+@pytest.mark.parametrize("name", ["$5 # $6", "$a_$", "10$ % 20$"])
+def test_a_term_with_signs_of_a_formula_is_drawn_as_it_is(tmp_path, name):
+    draw_terms([Term(name, 2, 0, 1)], tmp_path / "terms.png")
+    assert (tmp_path / "terms.png").read_bytes().startswith(b"\x89PNG")

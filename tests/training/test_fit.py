@@ -99,6 +99,15 @@ def test_a_step_that_was_decoded_freely_stands_on_what_was_decoded(tiny, traces)
     assert read_steps(traces, ["best"], ["on_policy"]).last_ids.tolist() == [NO_TOKEN, 7, 8]
 
 
+@pytest.mark.parametrize("token", [-1, -2, 2**31 - 1])
+def test_a_decoded_token_that_is_none_is_said_to_be_damage(tiny, traces, token):
+    rolled = replace(trace(3, tiny.sizes.width, 0), policy="on_policy", decoded_ids=(7, token, 9))
+    path = shard_path(traces, "on_policy", "best", 0)
+    write_shard(path, [rolled], [rolled.id], read_recipe(traces), tiny.sizes.width)
+    with pytest.raises(BeamlessError, match=r"damaged .*holds what is no token"):
+        read_steps(traces, ["best"], ["on_policy"])
+
+
 def test_roll_outs_from_before_they_noted_what_was_decoded_teach_everything_else(
     tiny, traces, tmp_path
 ):

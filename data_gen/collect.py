@@ -1,13 +1,12 @@
 """``beamless collect``: decode a corpus every way that a target needs, and keep the steps."""
 
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from beamless.data_gen.corpora import read_corpus
-from beamless.data_gen.engines import Engine, make_shards
+from beamless.data_gen.engines import Engine, make_shards, shared_threads
 from beamless.data_gen.shards import Job, Made, Shard
 from beamless.data_gen.subset import spread
 from beamless.data_gen.teachers import called, is_written
@@ -111,8 +110,7 @@ def collect(
             Shard(index, tuple(utterances[i] for i in ids), tuple(wanted))
             for (index, ids), wanted in work.items()
         ]
-        if threads is None and workers > 1:
-            threads = max(1, (os.cpu_count() or 1) // workers)
+        threads = threads or shared_threads(workers)
         texts = str(Path(teacher).resolve()) if teacher and is_written(teacher) else ""
         job = Job(str(bundle.folder), device, threads, recipe, out.resolve(), texts)
         begun = any((out / "teacher_forced").glob(f"*/{SHARDS}"))

@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,9 +24,6 @@ class Worker(Protocol):
     def make(self, shard: Shard) -> Made:
         """Write a shard's files."""
 
-    def make_named(self, shard: Shard) -> Done:
-        """Do as ``make``, and say which shard it was."""
-
 
 class Job(Protocol):
     """What all shards of a run share, and who makes them."""
@@ -37,6 +35,11 @@ class Job(Protocol):
     @property
     def worker(self) -> type[Any]:
         """The class of its workers, which takes the job."""
+
+
+def shared_threads(workers: int) -> int | None:
+    """Return the CPU threads of each worker: an even share of the cores, or None, all of them."""
+    return max(1, (os.cpu_count() or 1) // workers) if workers > 1 else None
 
 
 def make_shards(
@@ -58,6 +61,8 @@ def make_shards(
     Raises:
         BeamlessError: workers die again and again, or Ray is not to be had.
     """
+    if not shards:
+        return
     if engine == "ray":
         yield from _by_ray(job, shards, workers, address)
     elif workers == 1:
@@ -109,6 +114,16 @@ def _make(shard: Shard) -> Made:
     return _worker.make(shard)
 
 
+class _Actor:
+    """A worker that says which shard it made: Ray's pool gives back nothing else."""
+
+    def __init__(self, job: Job) -> None:
+        self._worker: Worker = job.worker(job)
+
+    def make(self, shard: Shard) -> Done:
+        return shard, self._worker.make(shard)
+
+
 def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None) -> Iterator[Done]:
     try:
         import ray
@@ -126,11 +141,9 @@ def _by_ray(job: Job, shards: Sequence[Shard], workers: int, address: str | None
         raise BeamlessError(f"there is no Ray cluster at {address}") from None
     try:
         actor = ray.remote(num_cpus=job.threads or 1, max_restarts=LIVES, max_task_retries=LIVES)(
-            job.worker
+            _Actor
         )
         pool = ActorPool([actor.remote(job) for _ in range(workers)])
-        yield from pool.map_unordered(
-            lambda worker, shard: worker.make_named.remote(shard), list(shards)
-        )
+        yield from pool.map_unordered(lambda worker, shard: worker.make.remote(shard), list(shards))
     finally:
         ray.shutdown()

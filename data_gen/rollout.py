@@ -4,7 +4,6 @@ Teacher forcing shows a corrector only the target's own prefixes; in use it stan
 mistakes among them. These traces are of policy ``on_policy``.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from beamless.data_gen.completion import optimal_next_tokens
 from beamless.data_gen.corpora import Utterance, read_corpus
-from beamless.data_gen.engines import make_shards
+from beamless.data_gen.engines import make_shards, shared_threads
 from beamless.data_gen.labeller import Labeller
 from beamless.data_gen.shards import Made, Shard
 from beamless.data_gen.subset import spread
@@ -86,7 +85,7 @@ def rollout(
     known = [identifier for identifier in utterances if identifier in targets]
     if not known:
         raise BeamlessError(f"{traces} holds traces of no utterance of {corpus}")
-    threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else None
+    threads = shared_threads(workers)
     job = RolloutJob(str(bundle.folder), device, threads, recipe, out.resolve(), targets)
     with locked(out):
         open_traces(out, recipe)
@@ -143,10 +142,6 @@ class RolloutWorker:
         path = shard_path(self._job.out, "on_policy", target, shard.index)
         write_shard(path, made, ids, self._job.recipe, self._width)
         return Made(rows=len(made))
-
-    def make_named(self, shard: Shard) -> tuple[Shard, Made]:
-        """Do as ``make``, and say which shard it was."""
-        return shard, self.make(shard)
 
     def _trace(self, utterance: Utterance, target: TargetKind) -> Trace:
         recipe, end, chooser, labeller = self._job.recipe, self._end, self._chooser, self._labeller

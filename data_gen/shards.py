@@ -87,7 +87,3 @@ class ShardWorker:
         spent = dict(collector.spent)
         spent["the rest"] = time.perf_counter() - began - sum(spent.values())
         return Made(Counter(collector.refused), spent, collector.heard, len(traces))
-
-    def make_named(self, shard: Shard) -> tuple[Shard, Made]:
-        """Do as ``make``, and say which shard it was."""
-        return shard, self.make(shard)

@@ -403,9 +403,8 @@ def _last_ids(table: Any) -> Iterator[np.ndarray]:  # noqa: ANN401
         known = said or (forced if policy == "teacher_forced" else [UNKNOWN_TOKEN] * len(forced))
         if len(known) != len(forced):
             raise ValueError("decoded_ids has not one token a step")
-        if not all(type(token) is int and token < LARGEST for token in known):
-            raise ValueError("decoded_ids holds what is no token")
-        if said and min(known) < 0:
+        least = 0 if said else UNKNOWN_TOKEN
+        if not all(type(token) is int and least <= token < LARGEST for token in known):
             raise ValueError("decoded_ids holds what is no token")
         yield np.array([NO_TOKEN, *known[:-1]], np.int32)
 

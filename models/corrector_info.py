@@ -104,7 +104,9 @@ def corrector_alone(checkpoint: Checkpoint, corrector: Corrector, idle: bool = F
     history = graph_input([config.history, width], np.float32, "history")
     ids = graph_input([1, 1], np.int32, "input_ids")
     token = graph_input([1, 1, width], np.float32, "embedded")
-    inputs, spent = [hidden, history, ids, token], None
+    inputs, spent = [hidden, history], None
+    if config.last_token:
+        inputs += [ids, token]
     if config.ledger:
         spent = graph_input([1], np.float32, "spent")
         inputs.append(spent)

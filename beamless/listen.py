@@ -34,7 +34,8 @@ def stream(
         chunks: float within ±1 or int16, [n] or [n, channels], of any length.
         model: a bundle's folder, a model's name, or what ``load`` returned.
         rate: samples a second.
-        language: what is spoken; detected where the model knows several, by default.
+        language: what is spoken, where a name is given; detected where the model knows several, by
+            default.
 
     Raises:
         BeamlessError: the model is not to be had, or a chunk is no sound.
@@ -59,8 +60,8 @@ def listen(
 
     Args:
         model: a bundle's folder, or a model's name.
-        method: greedy, corrected, lookahead, or beam1 to beam10; lookahead by default,
-            on top of the corrector where the bundle has one.
+        method: greedy, corrected, lookahead, greedy-lookahead, or beam1 to beam10; lookahead by
+            default, on top of the corrector where the bundle has one.
         device: an OpenVINO device, such as CPU, GPU or NPU.
         language: what is spoken; detected where the model knows several, by default.
         microphone: its number or a part of its name, or a file to hear in its place.

@@ -99,7 +99,8 @@ def check_samples(array: np.ndarray, rate: int = SAMPLE_RATE) -> np.ndarray:
     samples = _as_float(np.asarray(array))
     if samples.ndim == 1:
         samples = samples[:, None]
-    if samples.ndim != 2 or min(samples.shape[1], samples.shape[0] or 1) > 8:
+    channels, length = sorted(samples.shape) if samples.ndim == 2 else (0, 0)
+    if samples.ndim != 2 or channels > 8 or (not channels and length > 8):
         raise BeamlessError(f"samples have shape {np.shape(array)}; give [n] or [n, channels]")
     if samples.shape[1] > 8:
         samples = samples.T

@@ -86,6 +86,7 @@ def without_repeats(hypothesis: Hypothesis) -> Hypothesis:
         hypothesis,
         tokens=hypothesis.tokens[:kept],
         logprobs=hypothesis.logprobs[:kept],
+        others=hypothesis.others[:kept],
         hidden=None if hidden is None else hidden[:kept],
         alignment=None if alignment is None else alignment[:kept],
     )

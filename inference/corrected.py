@@ -88,7 +88,8 @@ class Corrected:
         scores = weighed(tokens, logprobs, level, text, self._end, self.options)
         order = preferred(scores, self.options.temperature, self.rng)
         others = tuple(zip(tokens[:noted].tolist(), logprobs[:noted].tolist(), strict=True))
-        doubt = float(outputs["doubt"][0]) if "doubt" in outputs else None
+        judged = "doubt" in outputs and self.options.corrected and self.strength > 0
+        doubt = float(outputs["doubt"][0]) if judged else None
         return chosen(tokens, logprobs, scores, order, no_speech, others, doubt)
 
     def _level(self, outputs: Mapping[str, np.ndarray]) -> float:

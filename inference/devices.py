@@ -33,7 +33,7 @@ def compile_model(
     """Compile a graph for a device.
 
     Args:
-        model: a graph with static shapes.
+        model: a graph.
         device: an OpenVINO device, or ``NPU:CPU``.
         precision: the precision to compute in: ``f32``, ``f16``, ``bf16``, or ``default`` for
             what the device chooses by itself.

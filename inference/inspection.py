@@ -16,6 +16,7 @@ import numpy as np
 
 from beamless.inference.atomic import is_taken
 from beamless.inference.audio import SAMPLE_RATE
+from beamless.inference.budget import budget_for
 from beamless.inference.bundle import Bundle
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
@@ -104,14 +105,24 @@ class Inspector:
         names = ["greedy", *(["corrected"] if bundle.has_corrector else []), method, "beam5"]
         tokenizer, asked = bundle.tokenizer, seen.options
         timestamps = bool(asked.timestamps)
-        prompt = tokenizer.prompt(seen.language, asked.task, timestamps, seen.previous)
-        options = TokenOptions(timestamps, asked.eos_boost, asked.repetition_penalty)
+        previous = () if seen.decoded.forgot else seen.previous
+        prompt = tokenizer.prompt(seen.language, asked.task, timestamps, previous)
+        options = TokenOptions(
+            timestamps,
+            asked.eos_boost,
+            asked.repetition_penalty,
+            budget=budget_for(seen.window.samples, seen.language, asked.tokens_a_second),
+            corrected=bundle.corrects(seen.language, asked.task),
+        )
         found: dict[str, Hypothesis] = {}
         for name in dict.fromkeys(names):
             if name not in self._methods:
                 self._methods[name] = method_of(bundle, name)
             align = bool(bundle.manifest.alignment_heads)
             found[name] = self._methods[name].decode(seen.cross_kv, prompt, options, align)[0]
+        told = seen.decoded.best
+        if told.tokens != found[method].tokens:  # drawn at another temperature
+            found[method] = told
         start = seen.window.first / SAMPLE_RATE
         mel = log_mel(seen.window.samples, bundle.manifest.sizes["mels"])[0]
         return View(

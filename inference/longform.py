@@ -245,7 +245,7 @@ class LongForm:
         count = options.alternatives
         found = alternatives_of(decoded.hypotheses, self._tokenizer, count)
         if len(found) < count and options.timestamps:
-            plain = again(replace(options, timestamps=False, word_times=False))
+            plain = again(replace(options, timestamps=False, word_times=False, word_alternatives=0))
             hypotheses = (*decoded.hypotheses, *plain.hypotheses)
             found = alternatives_of(hypotheses, self._tokenizer, count)
         return found

@@ -122,7 +122,6 @@ class Session:
 
     def __init__(self, transcriber: Transcriber, options: StreamOptions = DEFAULT) -> None:
         self._transcriber, self._options = transcriber, options
-        self._decoding = transcriber.options
         self._finder = UtteranceFinder(options.pause, options.longest)
         self._language = ""
         self._told: list[str] = []  # words of this utterance
@@ -147,7 +146,6 @@ class Session:
     def finish(self) -> list[StreamEvent]:
         """Tell the rest, and that this is the end."""
         events = [event for ended in self._finder.finish() for event in self._end(ended)]
-        self._transcriber.options = self._decoding
         return [*events, self._event("transcript.text.done", self.text, 0.0, self._finder.heard)]
 
     def _listen(self, utterance: Utterance) -> list[StreamEvent]:
@@ -161,31 +159,31 @@ class Session:
 
     def _words(self, samples: np.ndarray) -> list[str]:
         """Return what one pass hears, by words; nothing where it hears silence or a loop."""
-        known = self._decoding.language or self._language or None
-        self._transcriber.options = replace(
-            self._decoding,
-            language=known,
+        asked = self._transcriber.options
+        options = replace(
+            asked,
+            language=asked.language or self._language or None,
             timestamps=False,
             word_times=False,
+            word_alternatives=0,
             alternatives=0,
             temperatures=(0.0,),
         )
-        found = self._transcriber.decode_window(samples)
+        found = self._transcriber.decode_window(samples, options)
         tokenizer = self._transcriber.bundle.tokenizer
-        silent = found.no_speech_prob > self._decoding.no_speech_threshold
-        if silent and found.avg_logprob < self._decoding.logprob_threshold:
+        silent = found.no_speech_prob > asked.no_speech_threshold
+        if silent and found.avg_logprob < asked.logprob_threshold:
             return []
-        most = self._decoding.compression_ratio_threshold
+        most = asked.compression_ratio_threshold
         if compression_ratio(tokenizer.decode(found.tokens)) > most:
             return []
-        return [word.text for word in words_of(found.tokens, tokenizer, known or "en")]
+        return [word.text for word in words_of(found.tokens, tokenizer, self._transcriber.language)]
 
     def _end(self, utterance: Utterance) -> list[StreamEvent]:
         """Decode a whole utterance, tell what is missing of it, and then its final text.
 
         Where it was cut, what was told of the sound behind the cut is the next one's.
         """
-        self._transcriber.options = self._decoding
         transcript = self._transcriber.transcribe(utterance.samples)
         self._language = transcript.language or self._language
         tokenizer = self._transcriber.bundle.tokenizer

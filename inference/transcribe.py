@@ -52,8 +52,8 @@ class Transcriber:
         Args:
             bundle: a loaded bundle, or its folder.
             device: an OpenVINO device; of no effect on a loaded bundle.
-            method: greedy, corrected, lookahead, or beam and its size, as in beam5;
-                lookahead if None.
+            method: greedy, corrected, lookahead, greedy-lookahead, or beam and its size, as
+                in beam5; lookahead if None.
             language: what is spoken; short for the option of the same name.
             options: all else that may be asked for.
 
@@ -94,9 +94,8 @@ class Transcriber:
         began = time.perf_counter()
         recording = LongForm(self._decoder, lambda: self.options, self.on_window)
         segments = []
-        for segment in recording.segments(blocks_of(audio, rate)):
+        for segment in self._followed(recording, blocks_of(audio, rate)):
             segments.append(segment)
-            self.language = recording.language
             if on_segment:
                 on_segment(segment)
         return Transcript(
@@ -111,24 +110,42 @@ class Transcriber:
     def segments(
         self, audio: Path | str | np.ndarray, rate: int = SAMPLE_RATE
     ) -> Iterator[Segment]:
-        """Yield the segments of a recording, each as soon as its window is decoded."""
-        recording = LongForm(self._decoder, lambda: self.options)
-        return recording.segments(blocks_of(audio, rate))
+        """Yield the segments of a recording, each as soon as its window is decoded.
+
+        Raises:
+            BeamlessError: the file or the samples are no audio.
+        """
+        recording = LongForm(self._decoder, lambda: self.options, self.on_window)
+        return self._followed(recording, blocks_of(audio, rate))
+
+    def _followed(self, recording: LongForm, blocks: Iterator[np.ndarray]) -> Iterator[Segment]:
+        for segment in recording.segments(blocks):
+            self.language = recording.language
+            yield segment
 
     def warm_up(self) -> None:
         """Decode silence of every length that has an encoder of its own, so that none waits."""
         for seconds in WARM_UP:
             self.decode_window(np.zeros(round(seconds * SAMPLE_RATE), np.float32))
 
-    def decode_window(self, samples: np.ndarray) -> Hypothesis:
-        """Decode at most 30 s of 16 kHz mono samples, whatever they hold."""
-        cross_kv = self._decoder.encode(samples, self.options.audio_context)
-        language = requested_language(self.options.language, self.bundle.tokenizer)
+    def decode_window(
+        self, samples: np.ndarray, options: DecodingOptions | None = None
+    ) -> Hypothesis:
+        """Decode at most 30 s of 16 kHz mono samples, whatever they hold.
+
+        Args:
+            samples: float32 [n].
+            options: in place of the transcriber's own.
+        """
+        options = options or self.options
+        cross_kv = self._decoder.encode(samples, options.audio_context)
+        language = requested_language(options.language, self.bundle.tokenizer)
         if language is None:
             probabilities = self._decoder.languages(cross_kv)
             language = max(probabilities, key=lambda code: probabilities[code])
-        budget = budget_for(samples, language, self.options.tokens_a_second)
-        return self._decoder.decode(cross_kv, language, (), self.options, budget).best
+        self.language = language
+        budget = budget_for(samples, language, options.tokens_a_second)
+        return self._decoder.decode(cross_kv, language, (), options, budget).best
 
 
 def check_options(options: DecodingOptions, bundle: Bundle, method: str) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from beamless.inference.languages import joined
+
 
 @dataclass(frozen=True)
 class Word:
@@ -33,8 +35,9 @@ class Segment:
     """A piece of a recording and its text; times are seconds from the recording's start.
 
     ``words``, where there are any, joined give ``text``. ``finish_reason`` says why the decoder
-    stopped: ``"stop"`` at the end of text, ``"length"`` at its capacity. ``alternatives`` are of
-    the whole window that the segment is the first of.
+    stopped: ``"stop"`` at the end of text, ``"budget"`` where that was more than can be said in the
+    window's time, ``"length"`` at its capacity. ``alternatives`` are of the whole window that the
+    segment is the first of.
     """
 
     start: float
@@ -64,18 +67,11 @@ class Transcript:
     left_out: float = 0.0
 
 
-def shifted(segment: Segment, seconds: float) -> Segment:
-    """Return the segment moved in time, its words with it: from window to recording."""
-    words = tuple(
-        replace(word, start=word.start + seconds, end=word.end + seconds) for word in segment.words
-    )
-    return replace(segment, start=segment.start + seconds, end=segment.end + seconds, words=words)
-
-
 def side_by_side(transcripts: Sequence[Transcript], speakers: Sequence[str]) -> Transcript:
     """Put transcripts of the same time, one a speaker, into one in the order of their segments.
 
-    The language is the first speaker's who said anything; timings are added up.
+    The language is the first speaker's who said anything; timings are added up. How much was left
+    out is not told: where one is silent another may speak.
     """
     segments = sorted(
         (
@@ -86,15 +82,15 @@ def side_by_side(transcripts: Sequence[Transcript], speakers: Sequence[str]) -> 
         key=lambda segment: segment.start,
     )
     heard = [transcript for transcript in transcripts if transcript.segments] or transcripts[:1]
+    language = heard[0].language if heard else ""
     timings: dict[str, float] = {}
     for transcript in transcripts:
         for stage, seconds in transcript.timings.items():
             timings[stage] = timings.get(stage, 0.0) + seconds
     return Transcript(
-        text=" ".join(segment.text.strip() for segment in segments),
+        text=joined((segment.text for segment in segments), language),
         segments=tuple(segments),
-        language=heard[0].language if heard else "",
+        language=language,
         duration=max((transcript.duration for transcript in transcripts), default=0.0),
         timings=timings,
-        left_out=min((transcript.left_out for transcript in transcripts), default=0.0),
     )

@@ -44,7 +44,8 @@ def words_of(tokens: Sequence[int], tokenizer: Tokenizer, language: str) -> list
     Args:
         tokens: ids of text only.
         tokenizer: the model's.
-        language: its code; where words are not parted by spaces each character is one.
+        language: its code; where words are not parted by spaces each run of tokens that makes whole
+            characters is one.
     """
     found: list[TokenWord] = []
     for text, first, stop in _characters(tokens, tokenizer):

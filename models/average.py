@@ -9,6 +9,7 @@ state, the mean of shifts is the mean of corrected logits.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +36,12 @@ def average_of(correctors: Sequence[Corrector]) -> Corrector:
             + ", ".join(apart)
         )
     origins = [dict(one.config.provenance) for one in correctors]
-    languages = [origin.get("languages", []) for origin in origins]
+    languages = [origin.get("languages") for origin in origins]
     if any(learned != languages[0] for learned in languages):
         raise BeamlessError("these correctors learned different languages; average those of one")
-    provenance = {"languages": languages[0], "members": origins}
+    provenance: dict[str, Any] = {"members": origins}
+    if languages[0] is not None:
+        provenance["languages"] = languages[0]
     units = sum(one.config.units for one in correctors)
     config = replace(first, units=units, provenance=provenance)
     check_config(config)

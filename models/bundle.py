@@ -213,7 +213,7 @@ def open_bundle(
     Raises:
         BeamlessError: there is no such bundle or model.
     """
-    folder = Path(name)
+    folder = Path(name).expanduser()
     graph_cache = cache_folder() / "graphs"
     if (folder / "bundle.json").is_file():
         return load_bundle(folder, device, graph_cache, threads)

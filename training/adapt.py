@@ -35,7 +35,7 @@ from beamless.models.parity_record import require_parity
 from beamless.models.precision import Profile
 from beamless.models.pretrained import pretrained
 from beamless.training.adapt_report import REPORT, report
-from beamless.training.checked_bundle import checked_bundle
+from beamless.training.checked_bundle import checked_bundle, require_model
 from beamless.training.fit import train
 from beamless.training.fitting import Fitting
 from beamless.training.steps import read_training_steps
@@ -89,6 +89,7 @@ def adapt(
     """
     require_positive(per_word=per_word, dev_limit=dev_limit)
     require_between(0, MOST_GENERAL, general=general)
+    require_model(model)
     require_own(out, "adapt")
     if (out / REPORT).exists():
         raise BeamlessError(f"{out} holds a finished adaptation; name another folder")

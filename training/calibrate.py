@@ -21,6 +21,7 @@ from beamless.inference.lock import locked
 from beamless.inference.methods import DEFAULT_METHOD, open_method
 from beamless.inference.progress import console, progress, screen
 from beamless.models.bundle import open_bundle
+from beamless.models.precision import Profile
 from beamless.training.calibration import Sample, calibrated, fit, quality
 from beamless.training.calibration_picture import draw_calibration
 from beamless.training.judged_words import Judged, judged_words
@@ -39,6 +40,7 @@ def calibrate(
     limit: int | None = None,
     language: str = "en",
     device: str = "CPU",
+    precision: Profile = "fast",
 ) -> None:
     """Fit a bundle's confidence on recordings whose text is known, and write it into the bundle.
 
@@ -53,12 +55,13 @@ def calibrate(
         limit: only so many utterances of each corpus, spread by a hash of their ids.
         language: what is spoken.
         device: an OpenVINO device.
+        precision: of a model that is given by its name: fast as in transcribe, or exact.
     """
     require_matplotlib()
     if is_taken(out):
         raise BeamlessError(f"{out} exists; name another folder")
     work = [u for folder in corpora for u in spread(read_corpus(folder), limit)]
-    opened = open_bundle(bundle, device)
+    opened = open_bundle(bundle, device, precision=precision)
     language = named_language(language, opened.tokenizer)
     out.mkdir(parents=True, exist_ok=True)
     with locked(opened.folder):
@@ -77,7 +80,7 @@ def keep(
     """Write what was judged into the report's folder, and its numbers into the bundle.
 
     Raises:
-        BeamlessError: confidence would be worse than before; nothing is written then.
+        BeamlessError: confidence would be worse than raw; nothing is written then.
     """
     try:
         content, probabilities = results(judged, opened.confidence_in(language))

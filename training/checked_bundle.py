@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from beamless.inference.errors import BeamlessError
 from beamless.inference.progress import console
 from beamless.models.bundle import open_bundle, write_bundle
 from beamless.models.corrector import load_corrector
@@ -11,6 +12,16 @@ from beamless.models.whisper import load_checkpoint
 from beamless.training.parity import check
 
 GATE_CLIPS = 4  # of each bundle: the model itself was checked on more
+
+
+def require_model(name: str) -> None:
+    """Refuse a bundle's folder as the model of a training: it has no weights to export again.
+
+    Raises:
+        BeamlessError: it is one.
+    """
+    if (Path(name).expanduser() / "bundle.json").is_file():
+        raise BeamlessError(f"{name} is a bundle; name the model that it was made from")
 
 
 def checked_bundle(model: str, corrector: Path, bundle: Path, precision: Profile = "exact") -> None:

@@ -68,7 +68,7 @@ def read_dev_set(
 
 
 def decoded_errors(dev: DevSet, chooser: Chooser) -> tuple[Errors, int]:
-    """Decode the dev set as production does; return its word errors and how many texts ran away."""
+    """Decode the dev set without look-ahead; return its word errors and how many ran away."""
     encode, tokenizer = WindowEncoder(dev.bundle), dev.bundle.tokenizer
     prompt = tokenizer.prompt(dev.language)
     total, runaway = Errors(), 0

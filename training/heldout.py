@@ -96,11 +96,12 @@ def corrected(steps: Steps, checkpoint: Checkpoint, folder: Path) -> Count:
 
     from beamless.training.module import CorrectorModule
     from beamless.training.networks import load_arrays
-    from beamless.training.steps import StepsDataset
+    from beamless.training.steps import StepsDataset, require_seen
 
     corrector = load_corrector(folder)
     if corrector.config.model_hash != checkpoint.hash:
         raise BeamlessError(f"{folder} is a corrector of another model than the traces'")
+    require_seen([steps], corrector.config)
     fitting = {"learning_rate": 1.0, "weight_decay": 0.0, "dropout": 0.0, "kl_weight": 0.0}
     module = CorrectorModule(checkpoint, corrector.config, seed=0, **fitting).eval()
     load_arrays(module.network, corrector.arrays)

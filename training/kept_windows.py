@@ -18,7 +18,7 @@ class KeptWindows:
     """A bundle's encoder that keeps each window's cross-KV in a folder, in float32.
 
     What is kept counts for one model alone: a decoder's own cross-attention is in it. In tiny.en
-    a window takes 18 MB, whatever its length.
+    a window of the full audio context takes 18 MB.
     """
 
     def __init__(self, bundle: Bundle, folder: Path) -> None:

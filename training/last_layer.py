@@ -127,7 +127,8 @@ def prompt_of(traces: Path) -> tuple[int, ...]:
 
 def encode(whisper: Model, utterance: Utterance) -> "Tensor":
     """Encode a recording on the full audio context, float16 [S, d]."""
-    found = reference_encode(whisper, log_mel(load_audio(utterance.audio)))
+    mel = log_mel(load_audio(utterance.audio), whisper.config.num_mel_bins)
+    found = reference_encode(whisper, mel)
     encoded: Tensor = found.last_hidden_state[0].half()
     return encoded
 

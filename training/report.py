@@ -205,7 +205,7 @@ def gap_closed(rows: Sequence[Row], method: str, beam: str = "beam5") -> GapClos
 
 def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
     """Return the contents of ``report.json``."""
-    greedy_rows = [row for row in rows if row.method == run.methods[0]]
+    first_rows = [row for row in rows if row.method == run.methods[0]]
     content: dict[str, Any] = {
         "model": run.model,
         "bundle_hash": run.bundle_hash,
@@ -213,11 +213,11 @@ def report(rows: Sequence[Row], run: Run) -> dict[str, Any]:
         "corpus": " + ".join(run.corpora),
         "device": run.device,
         "audio_context": run.audio_context,
-        "utterances": len(greedy_rows),
-        "hours": sum(row.duration for row in greedy_rows) / 3600,
-        "words": sum(row.words for row in greedy_rows),
+        "utterances": len(first_rows),
+        "hours": sum(row.duration for row in first_rows) / 3600,
+        "words": sum(row.words for row in first_rows),
         "unit": unit(run.language),
-        "empty_references": sum(row.words == 0 for row in greedy_rows),
+        "empty_references": sum(row.words == 0 for row in first_rows),
         "methods": {
             method: summarize([row for row in rows if row.method == method])
             for method in run.methods

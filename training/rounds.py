@@ -32,7 +32,7 @@ from beamless.models.corrector import Corrector, load_corrector, save_corrector
 from beamless.models.parity_record import require_parity
 from beamless.models.precision import Profile
 from beamless.models.whisper import load_checkpoint
-from beamless.training.checked_bundle import checked_bundle
+from beamless.training.checked_bundle import checked_bundle, require_model
 from beamless.training.fit import PLAIN, train
 from beamless.training.fitting import Fitting
 
@@ -87,6 +87,7 @@ def rounds(
         raise BeamlessError(f"there are no {rounds} rounds; 0 is teacher forcing alone")
     if not dev:
         raise BeamlessError("name corpora of other speakers to choose the epoch by, with --dev")
+    require_model(model)
     require_own(out, "rounds")
     names = names_of(corpora)
     for corpus in (*corpora, *dev):

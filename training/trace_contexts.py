@@ -1,7 +1,7 @@
 """Which audio contexts the traces of a training are of, and a word where they differ.
 
-A warning and no refusal: hidden states of the same words differ little between the two, the shipped
-corrector for tiny.en learned from both, and traces cost far more than a training.
+A warning and no refusal: hidden states of the same words differ little between the two, a corrector
+for tiny.en that learned from both was as good, and traces cost far more than a training.
 """
 
 from collections.abc import Sequence

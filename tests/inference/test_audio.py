@@ -357,8 +357,11 @@ def test_stereo_samples_of_either_order_and_any_rate_are_taken():
         assert_close(check_samples(stereo, 44100), tone(1) * 0.75, 1e-3)
 
 
+EMPTY = [np.zeros((0, 16000), np.float32), np.zeros((16000, 0), np.float32)]  # no channel
+
+
 def test_samples_that_are_no_audio_are_refused():
-    for wrong in (np.zeros((2, 3, 4)), np.zeros(()), np.zeros((20, 20)), np.array(["a"])):
+    for wrong in (np.zeros((2, 3, 4)), np.zeros(()), np.zeros((20, 20)), np.array(["a"]), *EMPTY):
         with pytest.raises(BeamlessError, match="samples"):
             check_samples(wrong, SAMPLE_RATE)
     with pytest.raises(BeamlessError, match="rate"):

@@ -11,7 +11,7 @@ from beamless.inference.devices import NPU_ON_CPU
 from beamless.inference.encoder import Encoder
 from beamless.inference.errors import BeamlessError
 from beamless.inference.features import log_mel
-from beamless.inference.greedy import Greedy, greedy
+from beamless.inference.greedy import Greedy, greedy, open_window
 from beamless.inference.lookahead import LookaheadOptions, lookahead
 from beamless.inference.sampling import TokenOptions
 from beamless.inference.shapes import fixed_shape
@@ -53,6 +53,18 @@ def test_an_untrained_corrector_is_greedy_token_for_token(model, request):
     assert corrected.steps == plain.steps
     np.testing.assert_allclose(corrected.logprobs, plain.logprobs, atol=1e-3)
     assert corrected.no_speech_prob == pytest.approx(plain.no_speech_prob, abs=1e-4)
+
+
+def test_a_gate_is_not_asked_where_its_corrector_is_off(tiny, tiny_window, tmp_path):
+    """It says how likely a corrected choice is wrong; without it the margin leads look-ahead."""
+    config = CorrectorConfig("shift", tiny.hash, tiny.sizes.width, units=8, gate=True)
+    write_bundle(tiny, tmp_path / "bundle", untrained(config))
+    bundle = load_bundle(tmp_path / "bundle")
+    chooser = Corrected(bundle)
+    for corrected in (True, False):
+        chooser.options = TokenOptions(corrected=corrected)
+        choice, _ = open_window(chooser, tiny_window, bundle.tokenizer.prompt())
+        assert (choice.doubt is not None) == corrected
 
 
 def test_strength_0_is_greedy_even_when_trained(trained_bundle, tiny_window, other_window):

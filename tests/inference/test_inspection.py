@@ -55,6 +55,20 @@ def test_the_table_has_each_methods_tokens_and_the_transcripts_own_text(inspecte
         assert all(0 < float(r["probability"]) <= 1 for r in mine)
 
 
+def test_what_is_shown_is_what_was_transcribed_though_a_budget_cut_it(
+    tiny_bundle, speech, other_speech, clip, tmp_path
+):
+    options = DecodingOptions(tokens_a_second=0.1)
+    transcriber = Transcriber(tiny_bundle, method="greedy", options=options)
+    transcriber.on_window = Inspector(tmp_path / "inside").of(clip, tiny_bundle, "greedy")
+    made = transcriber.transcribe(np.concatenate([speech, other_speech]))
+    with (tmp_path / "inside" / "windows.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["method"] == "greedy"]
+    rows = [row for row in rows if row["picture"] == "0001.png"]
+    assert made.segments[0].finish_reason == "budget"
+    assert [int(row["token"]) for row in rows] == list(made.segments[0].tokens)
+
+
 def test_times_are_those_of_the_recording(inspected):
     _, made, rows = inspected
     second = [r for r in rows if r["picture"] == "0002.png" and r["method"] == "greedy"]

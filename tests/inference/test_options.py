@@ -161,7 +161,8 @@ def test_alternatives_are_the_other_readings_of_a_beam(tiny_bundle, speech):
 def test_alternatives_are_there_too_where_hypotheses_differ_in_their_times_alone(
     tiny_bundle, speech
 ):
-    options = DecodingOptions(alternatives=2, timestamps=True)
+    words = {"word_times": True, "word_alternatives": 1}
+    options = DecodingOptions(alternatives=2, timestamps=True, **words)
     made = Transcriber(tiny_bundle, method="beam3", options=options).transcribe(speech)
     readings = [alternative.text for alternative in made.segments[0].alternatives]
     assert len(readings) == 2

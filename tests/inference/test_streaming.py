@@ -8,6 +8,7 @@ from conftest import OTHER_SENTENCE, SENTENCE
 
 import beamless
 from beamless.inference.errors import BeamlessError
+from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.options import DecodingOptions
 from beamless.inference.streaming import Session, StreamOptions, stream
 from beamless.inference.transcribe import Transcriber
@@ -139,3 +140,30 @@ def test_a_languages_without_spaces_and_unknown_ones_are_told_by_the_model(base_
     told = list(beamless.stream(chunks(speech, 16000), transcriber))
     assert told[-1].language == "en"
     assert words(early(told)) == words(told[-1].text)
+
+
+def test_a_stream_that_is_broken_off_leaves_the_transcribers_options(tiny_bundle, speech):
+    options = DecodingOptions(timestamps=True, word_times=True)
+    transcriber = Transcriber(tiny_bundle, method="greedy", options=options)
+    next(stream(chunks(speech), transcriber))
+    assert transcriber.options == options
+
+
+def test_words_and_their_alternatives_may_be_asked_for(tiny_bundle, speech):
+    options = DecodingOptions(word_times=True, word_alternatives=2)
+    transcriber = Transcriber(tiny_bundle, method="greedy", options=options)
+    told = list(stream(chunks(speech), transcriber))
+    assert early(told) and words(told[-1].text) == words(transcriber.transcribe(speech).text)
+
+
+def test_a_language_that_is_not_known_yet_parts_its_words_as_it_writes(base_bundle, monkeypatch):
+    transcriber = Transcriber(base_bundle, method="greedy")
+    tokens = base_bundle.tokenizer.encode("今日はとても良い天気ですね")
+    found = Hypothesis(tuple(tokens), (-0.1,) * len(tokens), "stop", 0.0, len(tokens))
+
+    def heard(samples, options=None):
+        transcriber.language = "ja"
+        return found
+
+    monkeypatch.setattr(transcriber, "decode_window", heard)
+    assert len(Session(transcriber)._words(np.zeros(SECOND, np.float32))) > 3

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from beamless.inference.errors import BeamlessError
 from beamless.inference.subtitles import Layout, clusters, cues
-from beamless.inference.transcript import Segment, Transcript, Word, shifted, side_by_side
+from beamless.inference.transcript import Segment, Transcript, Word, side_by_side
 from beamless.inference.writers import FORMATS, output_paths, render, timestamp, write_transcript
 
 av = pytest.importorskip("av")
@@ -75,12 +76,6 @@ def test_cues_are_in_order_and_never_empty_in_time(kind, tmp_path):
     made = transcript(segment(" b", 2.0, 2.0), segment(" a", 1.0, 1.00001))
     found = read_cues(render(made, kind), kind, tmp_path)
     assert found == [(1000, 1001, "a"), (2000, 2001, "b")]
-
-
-def test_times_of_a_window_become_absolute_words_included():
-    moved = shifted(segment(" hi", 1.0, 2.0, words=(Word(1.0, 2.0, " hi", 0.9),)), 60.0)
-    assert (moved.start, moved.end) == (61.0, 62.0)
-    assert (moved.words[0].start, moved.words[0].end) == (61.0, 62.0)
 
 
 # --- escaping -------------------------------------------------------------------------------
@@ -204,6 +199,21 @@ def test_two_channels_stand_side_by_side_in_order_of_time():
     assert render(both, "txt") == "left: hello\nright: how are you\nleft: fine\n"
     assert "<v right>how are you</v>" in render(both, "vtt")
     assert "\nright: how are you\n" in render(both, "srt")
+
+
+def test_channels_are_joined_as_their_language_writes():
+    heard = replace(
+        transcript(segment("今日は", 0, 1), segment("良い天気です", 2, 3)), language="ja"
+    )
+    assert (
+        side_by_side([heard, heard], ["left", "right"]).text
+        == "今日は今日は良い天気です良い天気です"
+    )
+
+
+def test_where_one_channel_is_silent_nothing_of_the_recording_is_left_out():
+    left, right = (replace(transcript(segment(" hi", at, at + 1)), left_out=10.0) for at in (0, 10))
+    assert side_by_side([left, right], ["left", "right"]).left_out == 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

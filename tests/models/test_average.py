@@ -1,5 +1,6 @@
 """Several correctors averaged into one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,16 @@ def test_it_adds_the_mean_of_what_each_adds(family: str, kind: dict[str, bool]) 
 def test_an_average_is_kept_and_loaded_as_any_corrector(tmp_path: Path) -> None:
     """With what it was averaged from."""
     save_corrector(average_of([trained(0), trained(1)]), tmp_path)
-    assert load_corrector(tmp_path).config.provenance == {"languages": [], "members": [{}, {}]}
+    assert load_corrector(tmp_path).config.provenance == {"members": [{}, {}]}
+
+
+def test_a_mean_is_trusted_where_its_members_are() -> None:
+    """One that says no language is trusted in all; its mean was in none."""
+    members = [trained(0), trained(1)]
+    assert "languages" not in average_of(members).config.provenance
+    learned = {"languages": ["en"]}
+    english = [replace(m, config=replace(m.config, provenance=learned)) for m in members]
+    assert average_of(english).config.provenance["languages"] == ["en"]
 
 
 def test_the_average_of_nothing_is_refused() -> None:

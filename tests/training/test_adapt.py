@@ -57,10 +57,11 @@ def test_a_model_that_is_not_to_be_had_is_said_before_a_voice_speaks(words, tmp_
 
 
 def test_a_model_that_never_passed_the_gate_is_said_before_a_voice_speaks(
-    words, tiny_bundle, tmp_path
+    words, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("BEAMLESS_CACHE", str(tmp_path / "cache"))
     with pytest.raises(BeamlessError, match="never checked"):
-        adapt(str(tiny_bundle.folder), tmp_path / "out", words=words)
+        adapt("tiny.en", tmp_path / "out", words=words)
     assert not (tmp_path / "out").exists()
 
 
@@ -77,9 +78,15 @@ def test_a_dev_corpus_without_a_short_utterance_is_said_before_hours_of_work(wor
     assert not (tmp_path / "out").exists()
 
 
-def test_traces_that_are_none_are_said_before_a_voice_speaks(words, tiny_bundle, tmp_path):
+def test_traces_that_are_none_are_said_before_a_voice_speaks(words, tmp_path):
     with pytest.raises(BeamlessError, match="holds no traces"):
-        adapt(str(tiny_bundle.folder), tmp_path / "out", words=words, traces=[tmp_path])
+        adapt("tiny.en", tmp_path / "out", words=words, traces=[tmp_path])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_which_has_no_weights_is_refused_before_any_work(words, tiny_bundle, tmp_path):
+    with pytest.raises(BeamlessError, match="is a bundle; name the model that it was made from"):
+        adapt(str(tiny_bundle.folder), tmp_path / "out", words=words)
     assert not (tmp_path / "out").exists()
 
 

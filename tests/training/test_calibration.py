@@ -11,12 +11,13 @@ import soundfile as sf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beamless.data_gen.corpora import corpus_name
 from beamless.inference.bundle import load_bundle, read_manifest
 from beamless.inference.confidence import Confidence
 from beamless.inference.errors import BeamlessError
 from beamless.inference.options import DecodingOptions
 from beamless.inference.transcribe import Transcriber
-from beamless.models.bundle import write_bundle
+from beamless.models.bundle import open_asked, write_bundle
 from beamless.training.calibrate import calibrate, keep
 from beamless.training.calibration import (
     Sample,
@@ -207,6 +208,13 @@ def test_a_report_on_what_confidence_was_fitted_on_says_so(
         options = {"methods": ["greedy"], "limit": 2, "language": "English"}
         evaluate(str(calibration[0].folder), [corpus], **options)
         assert ("confidence was fitted on" in capsys.readouterr().err) == fitted
+
+
+def test_by_a_models_name_what_transcribe_opens_is_calibrated(recordings, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEAMLESS_CACHE", str(tmp_path / "cache"))
+    calibrate("tiny.en", [recordings], out=tmp_path / "report")
+    opened = open_asked("tiny.en", "CPU", None)
+    assert opened.manifest.confidence["corpora"] == [corpus_name(recordings)]
 
 
 def test_an_earlier_report_is_not_written_over(calibration, recordings):

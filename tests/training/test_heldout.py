@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from beamless.data_gen.traces import NO_TOKEN, Steps, padded
+from beamless.inference.errors import BeamlessError
 from beamless.models.corrector import config_of, save_corrector, untrained
 from beamless.training.baselines import second_where_unsure
 from beamless.training.heldout import corrected, counted, ruled
@@ -54,3 +55,11 @@ def test_an_untrained_corrector_neither_mends_nor_harms(steps, tiny, tmp_path):
     save_corrector(untrained(config), tmp_path / "corrector")
     count = corrected(steps, tiny, tmp_path / "corrector")
     assert (count.mended, count.missed, count.harmed, count.right) == (0, 10, 0, 30)
+
+
+def test_a_corrector_that_judges_more_tokens_than_the_traces_hold_is_refused(steps, tiny, tmp_path):
+    sizes = (tiny.sizes.width, tiny.sizes.vocabulary)
+    config = config_of("rerank", tiny.hash, *sizes, units=8, candidates=16)
+    save_corrector(untrained(config), tmp_path / "corrector")
+    with pytest.raises(BeamlessError, match="these traces hold 4 tokens a step"):
+        corrected(steps, tiny, tmp_path / "corrector")

@@ -31,6 +31,13 @@ def test_rounds_without_a_dev_corpus_say_so_before_any_work(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_rounds_on_a_bundle_which_has_no_weights_say_so_before_any_work(tiny_bundle, tmp_path):
+    given = {"model": str(tiny_bundle.folder), "dev": [tmp_path]}
+    with pytest.raises(BeamlessError, match="is a bundle; name the model that it was made from"):
+        rounds([tmp_path / "corpus"], tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
+
+
 def test_two_corpora_of_one_name_would_share_traces(tmp_path):
     with pytest.raises(BeamlessError, match="same name"):
         names_of([tmp_path / "a" / "x" / "train", tmp_path / "b" / "x" / "train"])

@@ -127,6 +127,7 @@ class Transcriber:
         """Decode silence of every length that has an encoder of its own, so that none waits."""
         for seconds in WARM_UP:
             self.decode_window(np.zeros(round(seconds * SAMPLE_RATE), np.float32))
+        self.language = ""
 
     def decode_window(
         self, samples: np.ndarray, options: DecodingOptions | None = None

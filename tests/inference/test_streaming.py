@@ -167,3 +167,9 @@ def test_a_language_that_is_not_known_yet_parts_its_words_as_it_writes(base_bund
 
     monkeypatch.setattr(transcriber, "decode_window", heard)
     assert len(Session(transcriber)._words(np.zeros(SECOND, np.float32))) > 3
+
+
+def test_the_silence_of_a_warm_up_is_in_no_language(tiny_bundle):
+    transcriber = Transcriber(tiny_bundle, method="greedy")
+    transcriber.warm_up()
+    assert transcriber.language == ""

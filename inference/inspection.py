@@ -23,9 +23,9 @@ from beamless.inference.features import log_mel
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.longform import OnWindow, SeenWindow
 from beamless.inference.methods import Method, method_of
-from beamless.inference.sampling import TokenOptions
 from beamless.inference.timestamps import SECONDS_A_STEP
 from beamless.inference.tokenizer import Tokenizer
+from beamless.inference.window_decoder import token_options
 from beamless.inference.word_times import token_times
 
 PLACE = ("picture", "file", "start", "end")
@@ -104,16 +104,10 @@ class Inspector:
     def _view(self, file: Path, bundle: Bundle, method: str, seen: SeenWindow) -> View:
         names = ["greedy", *(["corrected"] if bundle.has_corrector else []), method, "beam5"]
         tokenizer, asked = bundle.tokenizer, seen.options
-        timestamps = bool(asked.timestamps)
         previous = () if seen.decoded.forgot else seen.previous
-        prompt = tokenizer.prompt(seen.language, asked.task, timestamps, previous)
-        options = TokenOptions(
-            timestamps,
-            asked.eos_boost,
-            asked.repetition_penalty,
-            budget=budget_for(seen.window.samples, seen.language, asked.tokens_a_second),
-            corrected=bundle.corrects(seen.language, asked.task),
-        )
+        prompt = tokenizer.prompt(seen.language, asked.task, bool(asked.timestamps), previous)
+        budget = budget_for(seen.window.samples, seen.language, asked.tokens_a_second)
+        options = token_options(bundle, seen.language, asked, budget)
         found: dict[str, Hypothesis] = {}
         for name in dict.fromkeys(names):
             if name not in self._methods:

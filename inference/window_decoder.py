@@ -120,15 +120,7 @@ class WindowDecoder:
     ) -> Decoded:
         timestamps = bool(options.timestamps)
         prompt = self.tokenizer.prompt(language, options.task, timestamps, previous)
-        choice = TokenOptions(
-            timestamps,
-            options.eos_boost,
-            options.repetition_penalty,
-            temperature,
-            budget,
-            others=options.word_alternatives and options.word_alternatives + 1,
-            corrected=self._bundle.corrects(language, options.task),
-        )
+        choice = token_options(self._bundle, language, options, budget, temperature)
         found = self._method.decode(cross_kv, prompt, choice, options.word_times)
         best = found[0]
         ratio = compression_ratio(self.tokenizer.decode(best.tokens))
@@ -141,6 +133,25 @@ class WindowDecoder:
             silent=unsure and best.no_speech_prob > options.no_speech_threshold,
             forgot=forgot,
         )
+
+
+def token_options(
+    bundle: Bundle,
+    language: str,
+    asked: DecodingOptions,
+    budget: int | None,
+    temperature: float = 0.0,
+) -> TokenOptions:
+    """Return how a window's tokens are chosen, by what the user asked for."""
+    return TokenOptions(
+        bool(asked.timestamps),
+        asked.eos_boost,
+        asked.repetition_penalty,
+        temperature,
+        budget,
+        others=asked.word_alternatives and asked.word_alternatives + 1,
+        corrected=bundle.corrects(language, asked.task),
+    )
 
 
 def compression_ratio(text: str) -> float:

@@ -18,6 +18,7 @@ import soxr
 
 from beamless.data_gen.corpus_writer import MAX_SECONDS
 from beamless.inference.errors import BeamlessError
+from beamless.inference.interrupts import ctrl_c_waits
 
 Samples = npt.NDArray[np.float32]
 Range = tuple[float, float]
@@ -298,9 +299,10 @@ def _coded(
         return samples
     buffer = io.BytesIO()
     limited = np.clip(soxr.resample(samples, rate, at), -1.0, 1.0)
-    soundfile.write(buffer, limited, at, format=container, subtype=subtype, **options)
-    buffer.seek(0)
-    heard, decoded_rate = soundfile.read(buffer, dtype="float32")
+    with ctrl_c_waits():
+        soundfile.write(buffer, limited, at, format=container, subtype=subtype, **options)
+        buffer.seek(0)
+        heard, decoded_rate = soundfile.read(buffer, dtype="float32")
     back = soxr.resample(heard, decoded_rate, rate)[: len(samples)]
     return np.pad(back, (0, len(samples) - len(back)))
 

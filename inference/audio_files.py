@@ -6,8 +6,8 @@ their kin. What a file is decides its content, never its name.
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 
 from beamless.inference.errors import BeamlessError
+from beamless.inference.interrupts import ctrl_c_waits
 from beamless.inference.native_noise import without_native_noise
 
 BLOCK_SECONDS = 0.1
@@ -73,7 +74,7 @@ def probe(path: Path) -> AudioFile:
                 raise BeamlessError(f"{path} has 0 bytes: not an audio file")
             with (
                 suppress(soundfile.LibsndfileError),
-                _quiet(head)(),
+                _libsndfile(head),
                 soundfile.SoundFile(file) as sound,
             ):
                 seconds = sound.frames / sound.samplerate
@@ -141,27 +142,29 @@ def _sound_blocks(audio: AudioFile) -> Iterator[np.ndarray]:
 
 def _sound_blocks_from(path: Path, position: int, size: int) -> Iterator[np.ndarray]:
     with _open(path) as file:
-        quiet = _quiet(file.read(4))
+        head = file.read(4)
         file.seek(0)
-        with quiet():
+        with _libsndfile(head):
             sound = soundfile.SoundFile(file)
         with sound:
             if position:
-                with quiet():
+                with _libsndfile(head):
                     sound.seek(position)
             while True:
-                with quiet():
+                with _libsndfile(head):
                     block = sound.read(size, dtype="float32", always_2d=True)
                 if not len(block):
                     return
                 yield block
 
 
-def _quiet(head: bytes) -> Callable[[], AbstractContextManager[None]]:
-    """Return what reading a file with this head runs in: mp3's decoder prints what it sees."""
+@contextmanager
+def _libsndfile(head: bytes) -> Iterator[None]:
+    """Read a file with this head: Ctrl-C waits, and what mp3's decoder prints is dropped."""
     tagged = head[:3] == b"ID3"
     is_mp3 = tagged or (head[:1] == b"\xff" and len(head) > 1 and head[1] >= 0xE0)
-    return without_native_noise if is_mp3 else nullcontext
+    with ctrl_c_waits(), without_native_noise() if is_mp3 else nullcontext():
+        yield
 
 
 def _warn_of_gap(audio: AudioFile, start: int, end: int) -> None:

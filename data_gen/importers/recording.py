@@ -20,6 +20,7 @@ from beamless.inference.audio import (
     load_channels,
 )
 from beamless.inference.errors import BeamlessError
+from beamless.inference.interrupts import ctrl_c_waits
 
 Samples = npt.NDArray[np.float32]
 RATE = 16_000
@@ -93,7 +94,9 @@ def seconds_of(recording: Recording) -> float:
         return len(recording.audio()) / RATE - recording.start
     try:
         if isinstance(recording.audio, bytes):
-            return float(soundfile.info(io.BytesIO(recording.audio)).duration) - recording.start
+            with ctrl_c_waits():
+                seconds = float(soundfile.info(io.BytesIO(recording.audio)).duration)
+            return seconds - recording.start
         return audio_duration(recording.audio) - recording.start
     except (soundfile.LibsndfileError, BeamlessError) as error:
         if "pip install" in str(error):
@@ -123,7 +126,8 @@ def _loaded(path: Path, channel: int | None) -> Samples:
 
 def _decoded(content: bytes) -> Samples:
     try:
-        samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
+        with ctrl_c_waits():
+            samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
         return check_samples(samples, rate)
     except (soundfile.LibsndfileError, BeamlessError):
         raise UnreadableError("audio that cannot be read") from None

@@ -5,8 +5,8 @@ of greedy, corrected and beam side by side; ``DIR/windows.csv`` has a row for ea
 """
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from math import exp
@@ -23,13 +23,17 @@ from beamless.inference.features import log_mel
 from beamless.inference.hypothesis import Hypothesis
 from beamless.inference.longform import OnWindow, SeenWindow
 from beamless.inference.methods import Method, method_of
+from beamless.inference.segments import confidences_of
 from beamless.inference.timestamps import SECONDS_A_STEP
 from beamless.inference.tokenizer import Tokenizer
 from beamless.inference.window_decoder import token_options
 from beamless.inference.word_times import token_times
 
 PLACE = ("picture", "file", "start", "end")
-COLUMNS = (*PLACE, "method", "step", "token", "text", "probability", "differs", "time")
+COLUMNS = (
+    *PLACE,
+    *("method", "step", "token", "text", "probability", "confidence", "differs", "time"),
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Reading:
 
     Attributes:
         tokens, texts, probabilities: of each step but the end's.
+        confidences: how likely each token is right, None of a time; empty if that is not known, and
+            of methods other than the transcript's.
         differs: whether a token is another than greedy's there; of greedy, than the last method's.
         times: when each token was said, in seconds of the recording; empty if that is not known.
         attention: [T, S], the mean of the alignment heads, or None.
@@ -50,6 +56,7 @@ class Reading:
     differs: tuple[bool, ...]
     times: tuple[float, ...]
     attention: np.ndarray | None
+    confidences: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,11 @@ class Inspector:
             found[method] = told
         start = seen.window.first / SAMPLE_RATE
         mel = log_mel(seen.window.samples, bundle.manifest.sizes["mels"])[0]
+        place = (start, seen.window.seconds)
+        readings = {name: reading_of(name, found, tokenizer, place) for name in found}
+        confidence = bundle.confidence_in(seen.language)
+        sure = confidences_of(found[method], tokenizer, confidence)
+        readings[method] = replace(readings[method], confidences=sure)
         return View(
             file=file,
             start=start,
@@ -126,7 +138,7 @@ class Inspector:
             samples=seen.window.samples,
             mel=mel[:, : round(100 * seen.window.seconds)],
             method=method,
-            readings=readings_of(found, tokenizer, start, seen.window.seconds),
+            readings=tuple(readings.values()),
         )
 
     def _write_rows(self, rows: Sequence[Sequence[object]]) -> None:
@@ -135,31 +147,33 @@ class Inspector:
             csv.writer(file).writerows(rows)
 
 
-def readings_of(
-    found: dict[str, Hypothesis], tokenizer: Tokenizer, start: float, seconds: float
-) -> tuple[Reading, ...]:
-    """Make readings of the methods' hypotheses; the first is what the others are compared with."""
-    names = list(found)
-    first, last = found[names[0]].tokens, found[names[-1]].tokens
-    readings = []
-    for name, hypothesis in found.items():
-        other = last if name == names[0] else first
-        attention = times = None
-        if hypothesis.alignment is not None:
-            attention = hypothesis.alignment.mean(axis=1)[: len(hypothesis.tokens)]
-            times = start + token_times(hypothesis.alignment, seconds)[: len(hypothesis.tokens)]
-        readings.append(
-            Reading(
-                method=name,
-                tokens=hypothesis.tokens,
-                texts=tuple(text_of(token, tokenizer) for token in hypothesis.tokens),
-                probabilities=tuple(map(exp, hypothesis.logprobs[: len(hypothesis.tokens)])),
-                differs=differences(hypothesis.tokens, other),
-                times=() if times is None else tuple(times.tolist()),
-                attention=attention,
-            )
-        )
-    return tuple(readings)
+def reading_of(
+    name: str, found: Mapping[str, Hypothesis], tokenizer: Tokenizer, place: tuple[float, float]
+) -> Reading:
+    """Make the reading of a method; the first one's is what others are compared with.
+
+    Args:
+        name: the method's.
+        found: what each method made of the window.
+        tokenizer: the model's.
+        place: the window's start in its recording, and its length, in seconds.
+    """
+    names, hypothesis = list(found), found[name]
+    other = found[names[-1] if name == names[0] else names[0]].tokens
+    count, (start, seconds) = len(hypothesis.tokens), place
+    attention = times = None
+    if hypothesis.alignment is not None:
+        attention = hypothesis.alignment.mean(axis=1)[:count]
+        times = start + token_times(hypothesis.alignment, seconds)[:count]
+    return Reading(
+        method=name,
+        tokens=hypothesis.tokens,
+        texts=tuple(text_of(token, tokenizer) for token in hypothesis.tokens),
+        probabilities=tuple(map(exp, hypothesis.logprobs[:count])),
+        differs=differences(hypothesis.tokens, other),
+        times=() if times is None else tuple(times.tolist()),
+        attention=attention,
+    )
 
 
 def text_of(token: int, tokenizer: Tokenizer) -> str:
@@ -204,9 +218,14 @@ def rows_of(view: View) -> list[list[object]]:
             token,
             reading.texts[step],
             f"{reading.probabilities[step]:.4f}",
+            _rounded(reading.confidences[step], 4) if reading.confidences else "",
             int(reading.differs[step]),
-            f"{reading.times[step]:.2f}" if reading.times else "",
+            _rounded(reading.times[step], 2) if reading.times else "",
         ]
         for reading in view.readings
         for step, token in enumerate(reading.tokens)
     ]
+
+
+def _rounded(number: float | None, places: int) -> str:
+    return "" if number is None else f"{number:.{places}f}"

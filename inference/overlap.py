@@ -94,10 +94,13 @@ def own_words(
             continue
         first, stop = inside.index(True), len(inside) - inside[::-1].index(True)
         words, tokens = list(segment.words[first:stop]), segment.tokens
+        confidences = segment.confidences
         if len(words) < len(inside):
-            text = [token for token in tokens if token < tokenizer.end]
-            parts = trimmed(words_of(text, tokenizer, language))
-            tokens = tuple(text[parts[first].first : parts[stop - 1].stop])
+            steps = [step for step, token in enumerate(tokens) if token < tokenizer.end]
+            parts = trimmed(words_of([tokens[step] for step in steps], tokenizer, language))
+            steps = steps[parts[first].first : parts[stop - 1].stop]
+            tokens = tuple(tokens[step] for step in steps)
+            confidences = tuple(confidences[step] for step in steps) if confidences else ()
             words[0] = replace(words[0], text=words[0].text.lstrip())
             words[-1] = replace(words[-1], text=words[-1].text.rstrip())
         found.append(
@@ -107,6 +110,7 @@ def own_words(
                 end=words[-1].end,
                 text="".join(word.text for word in words),
                 tokens=tokens,
+                confidences=confidences,
                 words=tuple(words),
             )
         )

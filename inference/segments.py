@@ -49,7 +49,7 @@ def segments_of(
 
     Times are those of the recording, positive in length, in order and inside the window. Where the
     hypothesis has an alignment the words are in the segments, which then begin and end with them;
-    ``confidence`` calibrates their probabilities.
+    ``confidence`` calibrates their probabilities, and tells those of tokens.
     """
     texts = [_text(hypothesis.tokens[s.first : s.stop], tokenizer) for s in slices]
     spoken = [(s, text) for s, text in zip(slices, texts, strict=True) if text]
@@ -67,6 +67,7 @@ def segments_of(
             avg_logprob=_mean_logprob(hypothesis, s),
             no_speech_prob=hypothesis.no_speech_prob,
             finish_reason=hypothesis.finish_reason if s.end is None else "stop",
+            confidences=confidences_of(hypothesis, tokenizer, confidence)[s.first : s.stop],
         )
         for (s, text), (start, end) in zip(
             spoken, fitted(times, place.start, place.end), strict=True
@@ -76,6 +77,23 @@ def segments_of(
         return segments
     where = (place, tokenizer, language, confidence)
     return _with_words(segments, hypothesis, [s for s, _ in spoken], *where)
+
+
+def confidences_of(
+    hypothesis: Hypothesis, tokenizer: Tokenizer, confidence: Confidence | None
+) -> tuple[float | None, ...]:
+    """Return how likely each token of a hypothesis is right, None of a time.
+
+    There are none where that is not known.
+    """
+    if confidence is None:
+        return ()
+    tokens = hypothesis.tokens
+    right = confidence.of_tokens(hypothesis.logprobs[: len(tokens)], hypothesis.avg_logprob)
+    return tuple(
+        float(each) if token < tokenizer.end else None
+        for token, each in zip(tokens, right, strict=True)
+    )
 
 
 def alternatives_of(

@@ -37,7 +37,8 @@ class Segment:
     ``words``, where there are any, joined give ``text``. ``finish_reason`` says why the decoder
     stopped: ``"stop"`` at the end of text, ``"budget"`` where that was more than can be said in the
     window's time, ``"length"`` at its capacity. ``alternatives`` are of the whole window that the
-    segment is the first of.
+    segment is the first of. ``confidences`` say of each of ``tokens`` how likely it is right, None
+    of a time; there are none where the bundle is not calibrated.
     """
 
     start: float
@@ -50,6 +51,7 @@ class Segment:
     words: tuple[Word, ...] = ()
     speaker: str = ""
     alternatives: tuple[Alternative, ...] = ()
+    confidences: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Windows that overlap: what both heard is written once, by times, whatever the words are."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -122,6 +123,16 @@ def test_the_tokens_of_a_segment_are_those_of_the_words_that_stay(rule):
     kept = own_words([whole], 1.8, 2.9, *rule)
     assert (kept[0].text, kept[0].start, kept[0].end) == ("two", 2, 2.5)
     assert rule[0].decode(kept[0].tokens).strip() == "two"
+
+
+def test_what_is_left_of_a_segment_keeps_the_confidences_of_its_tokens(rule):
+    whole = segment_of(rule, (1, 1.5, "one"), (2, 2.5, " two"), (3, 3.5, " three"))
+    begin = rule[0].timestamp_begin
+    tokens = (begin, *whole.tokens, begin + 50)
+    sure = (None, 0.1, 0.2, 0.3, None)
+    kept = own_words([replace(whole, tokens=tokens, confidences=sure)], 1.8, 2.9, *rule)
+    assert len(whole.tokens) == 3
+    assert kept[0].confidences == (0.2,)
 
 
 # --- recordings -----------------------------------------------------------------------------

@@ -22,10 +22,10 @@ def ctrl_c_waits() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
-    came: list[int] = []
+    came: list[tuple[int, FrameType | None]] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+        came.append((number, frame))
 
     signal.signal(signal.SIGINT, note)
     try:
@@ -33,4 +33,4 @@ def ctrl_c_waits() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, handler)
         if came:
-            signal.raise_signal(signal.SIGINT)
+            handler(*came[0])

@@ -5,7 +5,7 @@ of greedy, corrected and beam side by side; ``DIR/windows.csv`` has a row for ea
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
@@ -126,11 +126,8 @@ class Inspector:
             found[method] = told
         start = seen.window.first / SAMPLE_RATE
         mel = log_mel(seen.window.samples, bundle.manifest.sizes["mels"])[0]
-        place = (start, seen.window.seconds)
-        readings = {name: reading_of(name, found, tokenizer, place) for name in found}
-        confidence = bundle.confidence_in(seen.language)
-        sure = confidences_of(found[method], tokenizer, confidence)
-        readings[method] = replace(readings[method], confidences=sure)
+        sure = confidences_of(found[method], tokenizer, bundle.confidence_in(seen.language))
+        readings = readings_of(found, tokenizer, start, seen.window.seconds)
         return View(
             file=file,
             start=start,
@@ -138,7 +135,10 @@ class Inspector:
             samples=seen.window.samples,
             mel=mel[:, : round(100 * seen.window.seconds)],
             method=method,
-            readings=tuple(readings.values()),
+            readings=tuple(
+                replace(each, confidences=sure) if each.method == method else each
+                for each in readings
+            ),
         )
 
     def _write_rows(self, rows: Sequence[Sequence[object]]) -> None:
@@ -147,33 +147,31 @@ class Inspector:
             csv.writer(file).writerows(rows)
 
 
-def reading_of(
-    name: str, found: Mapping[str, Hypothesis], tokenizer: Tokenizer, place: tuple[float, float]
-) -> Reading:
-    """Make the reading of a method; the first one's is what others are compared with.
-
-    Args:
-        name: the method's.
-        found: what each method made of the window.
-        tokenizer: the model's.
-        place: the window's start in its recording, and its length, in seconds.
-    """
-    names, hypothesis = list(found), found[name]
-    other = found[names[-1] if name == names[0] else names[0]].tokens
-    count, (start, seconds) = len(hypothesis.tokens), place
-    attention = times = None
-    if hypothesis.alignment is not None:
-        attention = hypothesis.alignment.mean(axis=1)[:count]
-        times = start + token_times(hypothesis.alignment, seconds)[:count]
-    return Reading(
-        method=name,
-        tokens=hypothesis.tokens,
-        texts=tuple(text_of(token, tokenizer) for token in hypothesis.tokens),
-        probabilities=tuple(map(exp, hypothesis.logprobs[:count])),
-        differs=differences(hypothesis.tokens, other),
-        times=() if times is None else tuple(times.tolist()),
-        attention=attention,
-    )
+def readings_of(
+    found: dict[str, Hypothesis], tokenizer: Tokenizer, start: float, seconds: float
+) -> tuple[Reading, ...]:
+    """Make readings of the methods' hypotheses; the first is what the others are compared with."""
+    names = list(found)
+    first, last = found[names[0]].tokens, found[names[-1]].tokens
+    readings = []
+    for name, hypothesis in found.items():
+        other = last if name == names[0] else first
+        attention = times = None
+        if hypothesis.alignment is not None:
+            attention = hypothesis.alignment.mean(axis=1)[: len(hypothesis.tokens)]
+            times = start + token_times(hypothesis.alignment, seconds)[: len(hypothesis.tokens)]
+        readings.append(
+            Reading(
+                method=name,
+                tokens=hypothesis.tokens,
+                texts=tuple(text_of(token, tokenizer) for token in hypothesis.tokens),
+                probabilities=tuple(map(exp, hypothesis.logprobs[: len(hypothesis.tokens)])),
+                differs=differences(hypothesis.tokens, other),
+                times=() if times is None else tuple(times.tolist()),
+                attention=attention,
+            )
+        )
+    return tuple(readings)
 
 
 def text_of(token: int, tokenizer: Tokenizer) -> str:
@@ -218,14 +216,15 @@ def rows_of(view: View) -> list[list[object]]:
             token,
             reading.texts[step],
             f"{reading.probabilities[step]:.4f}",
-            _rounded(reading.confidences[step], 4) if reading.confidences else "",
+            _confidence(reading, step),
             int(reading.differs[step]),
-            _rounded(reading.times[step], 2) if reading.times else "",
+            f"{reading.times[step]:.2f}" if reading.times else "",
         ]
         for reading in view.readings
         for step, token in enumerate(reading.tokens)
     ]
 
 
-def _rounded(number: float | None, places: int) -> str:
-    return "" if number is None else f"{number:.{places}f}"
+def _confidence(reading: Reading, step: int) -> str:
+    known = reading.confidences[step] if reading.confidences else None
+    return "" if known is None else f"{known:.4f}"

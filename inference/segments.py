@@ -58,6 +58,7 @@ def segments_of(
         (place.start + s.start, place.start + (seconds if s.end is None else s.end))
         for s, _ in spoken
     ]
+    confidences = confidences_of(hypothesis, tokenizer, confidence)
     segments = [
         Segment(
             start=start,
@@ -67,7 +68,7 @@ def segments_of(
             avg_logprob=_mean_logprob(hypothesis, s),
             no_speech_prob=hypothesis.no_speech_prob,
             finish_reason=hypothesis.finish_reason if s.end is None else "stop",
-            confidences=confidences_of(hypothesis, tokenizer, confidence)[s.first : s.stop],
+            confidences=confidences[s.first : s.stop],
         )
         for (s, text), (start, end) in zip(
             spoken, fitted(times, place.start, place.end), strict=True
